@@ -13,7 +13,7 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	cc=gcc ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client \
 	nginx=nginx-light sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux \
 	renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql systemd-analyze=systemd \
-	ansible-playbook=ansible-core
+	ansible-playbook=ansible-core chromium=chromium
 
 # The drop-in build: iperf3, iperf 2, serve, try, links and generate.
 IPERF_FEATURES := --no-default-features

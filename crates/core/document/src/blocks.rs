@@ -137,9 +137,6 @@ impl Entry {
     }
 }
 
-/// Column of the texts of a report that fits a terminal; its longest label is `Requests`.
-pub const SHORT_COLUMN: usize = 9;
-
 /// Narrowest column of an entry's text.
 const ENTRY_CHARS_MIN: usize = 30;
 
@@ -199,7 +196,14 @@ impl Block {
         })
     }
 
-    fn text(&self, out: &mut String, style: Style) {
+    /// Number of lines of its text.
+    pub(crate) fn lines(&self, style: Style) -> usize {
+        let mut text = String::new();
+        self.text(&mut text, style);
+        text.lines().count()
+    }
+
+    pub(crate) fn text(&self, out: &mut String, style: Style) {
         match self {
             Self::Title(text) | Self::Remark(text) => paragraph(out, text, 0, style),
             Self::Heading(text) => {

@@ -98,7 +98,7 @@ pub struct Point {
     pub y: f64,
     /// Text beside it.
     pub label: Option<String>,
-    /// It has a ring.
+    /// A circle is around it.
     pub is_marked: bool,
     /// Interval in which the value lies.
     pub interval: Option<(f64, f64)>,

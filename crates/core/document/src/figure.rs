@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::boxes::Boxes;
 use crate::draw;
+use crate::frame::capitalized;
 use crate::heat::HeatMap;
 use crate::page::escaped;
 use crate::plot::Plot;
@@ -69,7 +70,7 @@ impl HeatMap {
 
 /// Begins a figure with its title.
 fn caption(out: &mut String, title: &str, note: &str) {
-    let [title, note] = [title, note].map(|text| escaped(&shortened(text)));
+    let [title, note] = [&*capitalized(title), note].map(|text| escaped(&shortened(text)));
     let note = match note.as_str() {
         "" => String::new(),
         note => format!(" <small>{note}</small>"),

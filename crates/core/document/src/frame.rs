@@ -17,6 +17,10 @@ pub struct Head {
     pub facts: Vec<String>,
     /// The answer in one sentence.
     pub verdict: String,
+    /// The answer begins with a name, which keeps its letters.
+    pub is_name_first: bool,
+    /// What to do about it.
+    pub step: String,
     /// How good it is.
     pub badge: Option<Badge>,
     /// Three or four results.
@@ -118,7 +122,7 @@ pub(crate) fn line(text: &str) -> String {
     escaped(&shortened(text))
 }
 
-fn capitalized(sentence: &str) -> String {
+pub(crate) fn capitalized(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|letter| letter.to_uppercase());
     first.into_iter().flatten().chain(letters).collect()
@@ -144,13 +148,24 @@ pub(crate) fn class(severity: Severity) -> &'static str {
 impl Head {
     pub(crate) fn html(&self, out: &mut String) {
         let heading = if self.is_part { "h2" } else { "h1" };
+        let verdict = match self.is_name_first {
+            true => self.verdict.clone(),
+            false => capitalized(&self.verdict),
+        };
         let _ = writeln!(
             out,
             "<header><{heading}>{}</{heading}>\n{}{}",
             line(&self.title),
             element("p", "facts", &self.facts.join(" · ")),
-            element("p", "verdict", &capitalized(&self.verdict))
+            element("p", "verdict", &verdict)
         );
+        if !self.step.is_empty() {
+            let _ = writeln!(
+                out,
+                "<p class=\"step\"><strong>Do</strong> {}</p>",
+                line(&self.step)
+            );
+        }
 
         if self.badge.is_some() || !self.cards.is_empty() {
             out.push_str("<div class=\"cards\">\n");
@@ -271,9 +286,10 @@ mod tests {
             title: hostile.to_owned(),
             facts: vec![hostile.to_owned()],
             verdict: hostile.to_owned(),
+            step: hostile.to_owned(),
             badge: Some(Badge::new(hostile, Severity::Info, hostile)),
             cards: vec![Card::new(hostile, hostile, hostile)],
-            is_part: false,
+            ..Head::default()
         }
         .html(&mut page);
         Route {

@@ -10,6 +10,8 @@ pub struct HeatMap {
     pub columns: Vec<String>,
     /// From top to bottom.
     pub rows: Vec<HeatRow>,
+    /// Frames are around the best cells, not around outliers.
+    pub frames_best: bool,
 }
 
 /// A row, with a cell for each column.

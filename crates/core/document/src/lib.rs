@@ -30,6 +30,7 @@ pub mod progress;
 pub mod record;
 pub mod seconds;
 pub mod service;
+pub mod short;
 pub mod sparkline;
 pub mod style;
 pub mod table;

@@ -195,10 +195,11 @@ pub fn transport(transport: Transport) -> &'static str {
     }
 }
 
-fn direction(direction: Direction) -> &'static str {
+/// The direction seen from the client.
+pub(crate) fn direction(direction: Direction) -> &'static str {
     match direction {
-        Direction::Forward => "forward",
-        Direction::Reverse => "reverse",
+        Direction::Forward => "up",
+        Direction::Reverse => "down",
         Direction::Bidirectional => "both",
     }
 }

@@ -1,8 +1,9 @@
 //! Numbers as C's `printf` and cJSON write them.
 
-use linerate_model::http::units::grouped;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
-use crate::numbers::{MISSING, digits, scaled};
+use crate::numbers::{self, MISSING, digits, scaled};
 
 /// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing
 /// zeros, exponent form outside 1e-4 … 10^precision.
@@ -64,10 +65,10 @@ pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| MISSING.to_owned(), text)
 }
 
-/// A number of events per second: whole where that is precise enough.
+/// A number of events per second with three digits that matter.
 pub fn per_s(value: f64) -> String {
     if value.is_finite() && value >= 99.95 {
-        grouped(value.round() as u64)
+        numbers::per_s(value)
     } else {
         fine(value)
     }
@@ -118,6 +119,17 @@ pub fn time(ns: f64) -> String {
     }
     let (value, unit) = scaled(ns, 1000.0, ["ns", "us", "ms", "s"]);
     format!("{} {unit}", digits(value))
+}
+
+/// A moment of RFC 3339 by the clock of this host: `30 November 2026, 20:00`. Another text stays.
+pub fn local_time(moment: &str) -> String {
+    moment.parse().map_or_else(
+        |_| moment.to_owned(),
+        |moment: Timestamp| {
+            let local = moment.to_zoned(TimeZone::system());
+            local.strftime("%-d %B %Y, %H:%M").to_string()
+        },
+    )
 }
 
 /// The first of two values that follow each other, without its unit where the second one has the
@@ -185,6 +197,13 @@ mod tests {
                 "%.{precision}g of {value:e}"
             );
         }
+    }
+
+    #[test]
+    fn moments_are_local_and_other_texts_stay() {
+        let local = local_time("2026-11-15T12:00:00.000Z");
+        assert!(local.contains(" November 2026, "), "{local}");
+        assert_eq!(local_time("yesterday"), "yesterday");
     }
 
     #[test]

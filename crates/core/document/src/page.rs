@@ -38,9 +38,9 @@ body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sa
 h1 { font-size: 1.25rem } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem } h3 { font-size: 1rem; margin: 0 } h1, header h2, header p, .card p, .finding p { margin: 0 }
 .good { --hue: var(--good) } .fair { --hue: var(--fair) } .poor { --hue: var(--poor) } .bad { --hue: var(--bad) }
 .facts, .note, .unit, small { color: var(--dim); font-weight: 400 } .facts, .note { font-size: .875rem }
-header .verdict { font-size: 1.7rem; line-height: 1.25; font-weight: 600; margin: .7rem 0 1rem; text-wrap: balance }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem }
-header:not(:first-child) { border-top: 1px solid var(--soft); margin-top: 2rem; padding-top: .7rem } .card { max-width: 19rem } .card, .finding { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem } .card .value { font-size: 2rem; line-height: 1.2; font-weight: 700 } .unit { font-size: 1rem }
+header .verdict { font-size: 1.7rem; line-height: 1.25; font-weight: 600; margin: .7rem 0 1rem; text-wrap: balance } header .step { margin: -.4rem 0 1rem } .step strong { color: var(--mark); margin-right: .4rem }
+.cards { display: flex; flex-wrap: wrap; gap: .75rem }
+header:not(:first-child) { border-top: 1px solid var(--soft); margin-top: 2rem; padding-top: .7rem } .card { flex: 1 1 9.5rem; max-width: 19rem } .card, .finding { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem } .card .value { font-size: 2rem; line-height: 1.2; font-weight: 700 } .unit { font-size: 1rem }
 .badge { border: 2px solid var(--hue) } .badge .value { color: var(--hue) } .badge .value { font-size: 2.4rem } .word .value { font-size: 1.4rem }
 .route { display: flex; list-style: none; margin: 1.5rem 0; padding: 0 } .station, .segment { display: flex; flex-direction: column }
 .station { flex: 0 1 auto; min-width: 7rem; max-width: 16rem; border: 2px solid var(--dim); border-radius: .5rem; padding: .4rem .7rem; justify-content: center; text-align: center }
@@ -51,15 +51,15 @@ table { border-collapse: collapse; width: 100%; margin-top: 1rem; font-size: .9r
 caption, td.words, th.words { text-align: left } caption, figcaption { font-weight: 700; padding: .3rem 0 }
 pre { white-space: pre-wrap; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
 svg { width: 100%; height: auto } svg text { fill: var(--ink); font-size: 12px } svg .soft { fill: var(--dim) } svg .name { font-weight: 600 } svg .end { fill: var(--hue) } .axis { stroke: var(--soft) } .median { stroke: var(--ink); stroke-width: 3 }
-td[style] { background: color-mix(in srgb, var(--heat-hue) calc(var(--heat) * .7), var(--paper)) }
+td.whole { white-space: nowrap } td[style] { background: color-mix(in srgb, var(--heat-hue) calc(var(--heat) * .7), var(--paper)) }
 figure { margin: 1.5rem 0 } details { margin: .5rem 0 } summary { cursor: pointer } .narrow:is(svg) { display: none }
 .h0 { --hue: var(--h0) } .h1 { --hue: var(--h1) } .h2 { --hue: var(--h2) } .h3 { --hue: var(--h3) } .h4 { --hue: var(--h4) } .h5 { --hue: var(--h5) }
 .line { stroke: var(--hue); fill: none; stroke-width: 1.75; stroke-linejoin: round } .thin { stroke-width: 1; stroke-opacity: .8 } .limit { stroke-width: 1.25; stroke-dasharray: 6 4 }
 .bars { fill: var(--hue) } .area { fill: var(--hue); fill-opacity: .7; stroke: var(--paper); stroke-width: .5 }
 .band { fill: var(--hue); fill-opacity: .12 } .phase { fill: var(--panel) } .hover { fill: transparent } .hover:hover { fill: var(--soft); fill-opacity: .4 }
-.cell { fill: color-mix(in srgb, var(--heat-hue) var(--heat), var(--paper)); stroke: var(--soft); stroke-width: .5 } .cell.none { fill: none } .cell.framed { stroke: var(--bad); stroke-width: 3 }
+.cell { fill: color-mix(in srgb, var(--heat-hue) var(--heat), var(--paper)); stroke: var(--soft); stroke-width: .5 } .cell.none { fill: none } .cell.framed { stroke: var(--bad); stroke-width: 3 } .cell.best { stroke: var(--good) }
 .marker { fill: var(--hue) } .ring { fill: none; stroke: var(--hue); stroke-width: 2 } .whisker { stroke: var(--hue); stroke-width: 1.5 }
-@media screen and (max-width: 699px) { body { margin: .75rem auto } header .verdict { font-size: 1.35rem } .card .value { font-size: 1.6rem } .cards { grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)) }
+@media screen and (max-width: 699px) { body { margin: .75rem auto } header .verdict { font-size: 1.35rem } .card .value { font-size: 1.6rem } .card { flex-basis: 8.5rem }
   svg.broad { display: none } svg.narrow:is(svg) { display: block; max-width: 520px; margin: auto }
   .route { flex-direction: column; align-items: stretch } .station { max-width: none } .segment { border-left: 3px solid var(--dim); margin-left: 2rem; padding: .5rem 1rem; text-align: left } .segment i { display: none } .segment.narrow { border-left: 8px double var(--hue) } .queue { margin: .15rem 0 } }
 @media screen and (max-width: 699px) { table thead { display: none } table tbody, table tr, table td, table caption { display: block } table tr { border-bottom: 1px solid var(--soft); padding: .4rem 0 }

@@ -122,6 +122,8 @@ impl<'a, T> TableOf<'a, T> {
 const GAP: usize = 2;
 /// Widest column but the last; longer text wraps.
 const INNER_CHARS_MAX: usize = 46;
+/// Words of HTML that are never broken.
+const WHOLE_CHARS_MAX: usize = 10;
 /// Narrowest last column of words before it takes lines of its own.
 const WORDS_CHARS_MIN: usize = 24;
 
@@ -344,7 +346,13 @@ impl Table {
                     "" => String::new(),
                     _ => format!(" data-label=\"{}\"", escaped(&shortened(&column.head))),
                 };
-                let class = format!("{}{label}{heat}", class(column));
+                // Ids and states are not broken where a table is squeezed.
+                let is_whole = !column.is_number && text.chars().count() <= WHOLE_CHARS_MAX;
+                let whole = match (is_whole, text.as_str()) {
+                    (false, _) | (_, "") => class(column),
+                    (true, _) => " class=\"words whole\"",
+                };
+                let class = format!("{whole}{label}{heat}");
                 let _ = match cell.is_marked {
                     true => write!(out, "<td{class}><strong>*{text}</strong></td>"),
                     false => write!(out, "<td{class}>{text}</td>"),

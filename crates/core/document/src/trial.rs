@@ -11,15 +11,15 @@ pub struct Received {
     pub lost_percent: Option<f64>,
 }
 
-/// All tests passed: their numbers, forward and reverse for each transport, and the next command.
+/// All tests passed: their numbers, up and down for each transport, and the next command.
 pub fn passed(tcp: [Received; 2], udp: [Received; 2]) -> String {
     format!(
-        "Passed: TCP {}, reverse {}; UDP {}, reverse {}. \
+        "Passed: TCP {}, {}; UDP {}, {}. \
          Next: `linerate serve` on one host, `linerate iperf3 -c HOST` on another.\n",
-        figure(tcp[0]),
-        figure(tcp[1]),
-        figure(udp[0]),
-        figure(udp[1]),
+        figure(tcp[0], "up"),
+        figure(tcp[1], "down"),
+        figure(udp[0], "up"),
+        figure(udp[1], "down"),
     )
 }
 
@@ -31,14 +31,15 @@ pub fn failed(title: &str, reason: &str) -> String {
     )
 }
 
-fn figure(received: Received) -> String {
+fn figure(received: Received, way: &str) -> String {
     let lost = received.lost_percent.map(|percent| match percent {
         0.0 => " (0 % lost)".to_owned(),
         // Rounded to two digits this would be no loss.
         some if some < 0.01 => " (less than 0.01 % lost)".to_owned(),
         some => format!(" ({} % lost)", digits(some)),
     });
-    format!("{}{}", rate(received.rate_bps), lost.unwrap_or_default())
+    let lost = lost.unwrap_or_default();
+    format!("{} {way}{lost}", rate(received.rate_bps))
 }
 
 #[cfg(test)]
@@ -58,20 +59,23 @@ mod tests {
         let udp = [received(999.6e6, Some(0.0)), received(900e6, Some(9.96))];
         assert_eq!(
             passed(tcp, udp),
-            "Passed: TCP 38.2 Gbit/s, reverse 9.50 Gbit/s; UDP 1.00 Gbit/s (0 % lost), reverse 900 \
-             Mbit/s (9.96 % lost). Next: `linerate serve` on one host, `linerate iperf3 -c HOST` \
-             on another.\n"
+            "Passed: TCP 38.2 Gbit/s up, 9.50 Gbit/s down; UDP 1.00 Gbit/s up (0 % lost), 900 \
+             Mbit/s down (9.96 % lost). Next: `linerate serve` on one host, `linerate iperf3 -c \
+             HOST` on another.\n"
         );
 
         let few = passed(tcp, [received(1e9, Some(0.001)), udp[1]]);
-        assert!(few.contains("1.00 Gbit/s (less than 0.01 % lost)"), "{few}");
+        assert!(
+            few.contains("1.00 Gbit/s up (less than 0.01 % lost)"),
+            "{few}"
+        );
     }
 
     #[test]
     fn a_failure_names_the_test_and_the_reason() {
-        let line = failed("TCP, reverse", "nothing was received");
+        let line = failed("TCP, the other direction", "nothing was received");
         assert!(
-            line.starts_with("Failed: TCP, reverse: nothing was received. "),
+            line.starts_with("Failed: TCP, the other direction: nothing was received. "),
             "{line}"
         );
         assert_eq!(line.lines().count(), 1);

@@ -119,7 +119,7 @@ fn one_test_and_one_stream_are_written_in_the_singular() {
         ServerEvent::Progress(progress),
     ];
     let text = logged_events(Level::Info, Format::Text, &events);
-    assert!(text.contains("UDP reverse, 1 stream, user"), "{text}");
+    assert!(text.contains("UDP down, 1 stream, user"), "{text}");
     assert!(text.contains("1 test with 1 stream running: "), "{text}");
 }
 
@@ -130,22 +130,22 @@ fn every_event_is_one_line_for_people() {
         .lines()
         .map(|line| line.split_once(' ').expect("a time").1)
         .collect();
-    let description = "192.0.2.7 port 40001, UDP reverse, 4 streams, user mario\u{fffd}";
+    let description = "192.0.2.7 port 40001, UDP down, 4 streams, user mario\u{fffd}";
 
     assert_eq!(
         sentences,
         [
             "info  listening on 0.0.0.0:5201".to_owned(),
             format!("info  test 3 started: {description}"),
-            "info  2 tests with 5 streams running: 0.00 bits/sec received, 1.00 Gbits/sec sent".to_owned(),
+            "info  2 tests with 5 streams running: 0.00 bit/s received, 1.00 Gbit/s sent".to_owned(),
             format!(
-                "info  test 3 finished: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), \
-                 up to 5 other tests at the same time"
+                "info  test 3 finished: {description}, 10.00 s, 1.16 GiB sent (1.00 Gbit/s), up to \
+                 5 other tests at the same time"
             ),
             format!("info  test 3 started: {description}"),
             format!(
-                "warn  test 3 ended early: {description}, 10.00 s, 1.16 GBytes sent (1.00 \
-                 Gbits/sec), up to 5 other tests at the same time; partial result: the client has \
+                "warn  test 3 ended early: {description}, 10.00 s, 1.16 GiB sent (1.00 \
+                 Gbit/s), up to 5 other tests at the same time; partial result: the client has \
                  terminated"
             ),
             "warn  192.0.2.7 port 40001 refused: its address runs as many tests as one address may".to_owned(),

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::http::units::grouped;
+
 /// From where to where a figure lies, in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -68,6 +70,23 @@ pub fn digits(value: f64) -> String {
         middle if middle < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
+}
+
+/// Events per second: three digits that matter, whole ones in groups, as in `20,700`.
+pub fn per_s(value: f64) -> String {
+    // From here on rounding gives a fourth digit.
+    if !value.is_finite() || value.abs() < 999.5 {
+        return digits(value);
+    }
+
+    let whole = value.abs().round() as u64;
+    let mut unit = 1;
+    while whole / unit >= 1000 {
+        unit *= 10;
+    }
+    let sign = if value < 0.0 { "-" } else { "" };
+    let rounded = (value.abs() / unit as f64).round() as u64;
+    format!("{sign}{}", grouped(rounded.saturating_mul(unit)))
 }
 
 /// A value in the largest fitting of a ladder of units.

@@ -21,6 +21,10 @@ pub(crate) const PRODUCTS: ProductReport = ProductReport {
             .or_else(|| (PATH.blocks)(record))
     },
     diagnosis: linerate_doctor::report::short,
+    limit: |diagnosis| {
+        let step = linerate_doctor::report::first_step(diagnosis);
+        (linerate_doctor::report::sentence(diagnosis), step)
+    },
     findings: linerate_doctor::report::cards,
     page: |record| {
         (FLEET.page)(record)

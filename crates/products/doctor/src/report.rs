@@ -8,8 +8,8 @@ use linerate_model::stored_name;
 
 pub use ceilings::ceilings;
 pub use diagnosis::{
-    COLUMN, card, cards, checked, checks, confidence, findings, fix_script, graded, json,
-    limit_and_steps, limiting, sentence, short, steps, text, verbatim, wrapped,
+    COLUMN, card, cards, checked, checks, confidence, findings, first_step, fix_script, graded,
+    json, limit_and_steps, limiting, sentence, short, steps, text, verbatim, wrapped,
 };
 pub use proof::{proof, proof_json};
 

@@ -22,8 +22,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::conclude::FleetOutcome;
 use crate::conclude::trials::with_trials;
+use crate::conclude::{FleetOutcome, NO_FINDING};
 use crate::plan::{PlanHost, PlannedRun};
 use linerate_doctor::report as doctor;
 use linerate_document::frame::{Badge, Card, Head};
@@ -140,14 +140,22 @@ fn page(report: &FleetReport) -> RunPage {
     blocks.extend(report.findings.iter().map(card));
     details.push(Block::Paragraph(footer::line(report)));
 
+    let verdict = opening::title(report);
+    let mut hosts = report.header.hosts.iter();
     RunPage {
         head: Head {
             title: counted(report.header.hosts.len(), "host"),
             facts: footer::kind(&report.header).into_iter().collect(),
-            verdict: opening::title(report),
+            is_name_first: hosts.any(|host| verdict.starts_with(host.id.as_str())),
+            verdict,
+            step: report
+                .findings
+                .first()
+                .and_then(brief::to_do)
+                .unwrap_or_default(),
             badge: Some(badge(report)),
             cards: cards(report),
-            is_part: false,
+            ..Head::default()
         },
         blocks,
         details,
@@ -161,7 +169,9 @@ fn badge(report: &FleetReport) -> Badge {
     let worst = report.findings.iter().map(|finding| finding.severity).max();
     let label = counted(report.findings.len(), "finding");
     match worst {
-        None => Badge::new("ok", Severity::Info, label),
+        None if opening::title(report) == NO_FINDING => Badge::new("ok", Severity::Info, label),
+        // The answer names a slow host, or what has no result.
+        None => Badge::new("warning", Severity::Medium, label),
         Some(worst) => Badge::new(stored_name(worst), worst, label),
     }
 }

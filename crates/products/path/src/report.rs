@@ -22,6 +22,7 @@ use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
 use linerate_document::pretty_json;
 use linerate_document::record::{self, ProductReport, TimeRange};
+use linerate_document::short::{Need, fitted};
 use linerate_document::style::Style;
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{PathEvent, PathReport, PathState, SampleSeries};
@@ -42,13 +43,17 @@ pub fn text(
     verbose: bool,
     style: Style,
 ) -> String {
+    let title = Block::Title(goodput::answer(report));
     let remarks = remarks(report).into_iter().map(Block::Remark);
-    let mut blocks = vec![Block::Title(goodput::answer(report))];
-    blocks.extend(remarks);
-    blocks.extend(match verbose {
-        true => self::blocks(report, diagnosis),
-        false => short::blocks(report, diagnosis, style.glyphs),
-    });
+    let head = std::iter::once(title).chain(remarks);
+    let blocks = match verbose {
+        true => head.chain(blocks(report, diagnosis)).collect(),
+        false => {
+            let head = head.map(|block| (Need::Answer, block));
+            let parts = head.chain(short::blocks(report, diagnosis, style.glyphs));
+            fitted(parts.collect(), short::LINES_MAX, style)
+        }
+    };
     Document { name: NAME, blocks }.text(style)
 }
 
@@ -146,7 +151,8 @@ pub const RECORDS: ProductReport = ProductReport {
 fn record_blocks(record: &RunRecord) -> Option<Vec<Block>> {
     let (first, others) = reports(record)?;
     let mut shown: Vec<Block> = others.map(Block::Remark).into_iter().collect();
-    shown.extend(short::blocks(first, None, Glyphs::Ascii));
+    let parts = short::blocks(first, None, Glyphs::Ascii).into_iter();
+    shown.extend(parts.map(|(_, block)| block));
     Some(shown)
 }
 

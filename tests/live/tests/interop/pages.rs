@@ -1,12 +1,15 @@
-//! Reports of runs in Chromium: they load nothing, run nothing, and fit every screen. `make live
-//! SUITE=pages` runs them, and keeps a picture of each page in the directory `LINERATE_SCREENSHOTS`.
+//! Reports of runs in Chromium: they load nothing, run nothing, and fit every screen. `make test` has
+//! the page of a test on a phone; `make live SUITE=pages` has every page at every width, and keeps a
+//! picture of each in the directory `LINERATE_SCREENSHOTS`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use linerate_interop::{
-    HttpLab, Process, Service, TIMEOUT, linerate, ours, skip, wait_for, wait_until,
+    FleetLab, HostLink, HttpLab, Process, Service, TIMEOUT, linerate, ours, skip, wait_for,
+    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -39,15 +42,20 @@ fn record(state: &str, rates: &[f64]) -> Value {
 /// Widths of a phone, a tablet and a screen.
 const WIDTHS: [u32; 3] = [360, 800, 1200];
 
-/// Writes what leaves the page at each width, with every part unfolded. `PAGE` is replaced.
+/// Writes what leaves the page at each width, with every part unfolded, and what it loads or runs.
+/// `PAGE` and `WIDTHS` are replaced.
 const MEASURE: &str = "<body><script>
 const found = [];
-for (const width of [360, 800, 1200]) {
+for (const width of WIDTHS) {
   const frame = document.createElement('iframe');
   frame.style.cssText = `width: ${width}px; height: 2000px; border: 0`;
   frame.onload = () => {
     const page = frame.contentDocument;
     page.querySelectorAll('details').forEach(part => part.open = true);
+    for (const { name } of frame.contentWindow.performance.getEntriesByType('resource'))
+      found.push(`${width}: loads ${name}`);
+    for (const part of page.querySelectorAll('script'))
+      found.push(`${width}: runs ${part.outerHTML}`);
     for (const part of page.querySelectorAll('html, body, body *')) {
       const isDrawn = part.closest('svg') && part.tagName != 'svg';
       const right = part.getBoundingClientRect().right;
@@ -98,21 +106,25 @@ fn framed(directory: &Path, page: &Path, html: &str) -> String {
     format!("file://{}", file.display())
 }
 
-/// Nothing leaves the page at any width.
-fn fits(directory: &Path, page: &Path) {
+/// Nothing leaves the page at these widths, and it loads and runs nothing. `None` without Chromium.
+fn fits(directory: &Path, page: &Path, widths: &[u32]) -> Option<()> {
+    let measure = MEASURE.replace("WIDTHS", &format!("{widths:?}"));
     let output = chromium(directory)
         .args(["--disable-web-security", "--allow-file-access-from-files"])
-        .args(["--timeout=9000", "--dump-dom"])
-        .arg(framed(directory, page, MEASURE))
+        .args(["--enable-logging=stderr", "--timeout=9000", "--dump-dom"])
+        .arg(framed(directory, page, &measure))
         .output()
-        .expect("it runs again");
-    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+        .ok()?;
+    let [document, messages] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(
         document.contains("measured .<"),
         "{}: {}",
         page.display(),
         document.rsplit("<pre>").next().unwrap_or_default()
     );
+    assert_eq!(console(&messages), [""; 0], "{}", page.display());
+    Some(())
 }
 
 /// Pictures of a page at each width, light and dark, and as it is printed.
@@ -147,6 +159,27 @@ fn pictures(directory: &Path, page: &Path, name: &str) {
         .arg("--no-pdf-header-footer")
         .arg(format!("--print-to-pdf={}", file.display()))
         .arg(format!("file://{}", page.display())));
+}
+
+#[test]
+fn the_page_of_a_test_fits_a_phone_and_loads_and_runs_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let record = repository.join("fixtures/records/path.json");
+    let page = directory.path().join("page.html");
+    linerate(&format!(
+        "report {} -o {}",
+        record.display(),
+        page.display()
+    ))
+    .finish()
+    .expect_clean();
+
+    let text = std::fs::read_to_string(&page).expect("a page");
+    assert!(!text.contains("<script") && text.contains("<svg"), "{text}");
+    if fits(directory.path(), &page, &WIDTHS[..1]).is_none() {
+        skip("chromium is not installed");
+    }
 }
 
 #[test]
@@ -202,7 +235,7 @@ fn inert(directory: &Path, page: &Path, kind: &str) -> String {
     let drawings = document.matches("<svg").count();
     assert_eq!(drawings, document.matches("role=\"img\"").count(), "{name}");
     assert!(!document.contains("<script"), "{name}");
-    fits(directory, page);
+    fits(directory, page, &WIDTHS).expect("it runs again");
     pictures(directory, page, kind);
 
     document
@@ -395,6 +428,28 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
 }
 
 #[test]
+#[ignore = "needs Chromium, sshd and root: make live SUITE=pages"]
+fn pages_of_fleets_are_inert() {
+    let mut links = [HostLink::Gigabit; 6];
+    links[4] = HostLink::Slow;
+    let Some(lab) = FleetLab::new(&links) else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let runs: [(&str, &[&str]); 2] = [("mesh", &["mesh"]), ("incast", &["incast", "--sink", "h0"])];
+    for (name, words) in runs {
+        let page = directory.path().join(format!("{name}.html"));
+        let options = ["-t", "1", "-O", "0", "-q", "--html"];
+        let file = page.display().to_string();
+        let words = [&["run"], words, &options, &[&file]].concat();
+        Process::start(lab.command(&words))
+            .finish_within(Duration::from_secs(240))
+            .expect_code(0);
+        inert(directory.path(), &page, &format!("fleet-{name}"));
+    }
+}
+
+#[test]
 #[ignore = "needs Chromium: make live SUITE=pages"]
 fn the_live_page_runs_its_own_script_only() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -423,4 +478,11 @@ fn the_live_page_runs_its_own_script_only() {
     assert!(has_curve && document.contains("127.0.0.1:"), "{document}");
     assert_eq!(console(&messages), [""; 0]);
     drop(client);
+
+    // The page forbids to be framed, so its pictures are those of a copy that stands still.
+    let copy = directory.path().join("live.html");
+    let (begin, rest) = document.split_once("<script>").expect("its script");
+    let (_, end) = rest.split_once("</script>").expect("the end of its script");
+    std::fs::write(&copy, format!("{begin}{end}")).expect("a file");
+    pictures(directory.path(), &copy, "live");
 }

@@ -31,10 +31,10 @@ pub(crate) fn plot(plot: &Plot, width: f64) -> Drawing {
         .collect();
 
     let names_max = (width * NAMES_SHARE / CHAR) as usize;
-    let names = charts
-        .iter()
-        .flat_map(|chart| &chart.series)
-        .map(|series| cut(&series.name, names_max));
+    let names = charts.iter().flat_map(|chart| {
+        let series = chart.series.iter();
+        series.map(|series| cut(&end_name(chart, series), names_max))
+    });
     let right = width - GAP - SWATCH - widest(names);
     let values = charts.iter().zip(&rulers).flat_map(|(chart, ruler)| {
         let ticks = ruler.ticks.iter();
@@ -197,8 +197,10 @@ impl Panel<'_> {
         }
 
         if let Some(label) = &point.label {
-            let x = (x + GAP).min(self.x.place.1 - width_of(label));
-            let y = (y - GAP).max(self.top + TEXT);
+            let left = (x + GAP).min(self.x.place.1 - width_of(label));
+            // Text that reaches back over its point lies above the circle.
+            let above = if left < x { TEXT } else { GAP };
+            let (x, y) = (left, (y - above).max(self.top + TEXT));
             drawing.label(x, y, Anchor::Start, "", label);
         }
     }
@@ -242,10 +244,22 @@ impl Panel<'_> {
                 }
                 _ => drawing.line(&class(series), (x, y), (x + 10.0, y)),
             }
-            let text = cut(&series.name, chars_max);
+            let text = cut(&end_name(self.chart, series), chars_max);
             let at = (x + SWATCH - GAP, y + TEXT / 3.0);
             drawing.label(at.0, at.1, Anchor::Start, &format!("end h{hue}"), &text);
         }
+    }
+}
+
+/// The name of a series; where no series of the chart has a second point, with its value.
+fn end_name(chart: &Chart, series: &Series) -> String {
+    let mut measured = chart.series.iter().filter(|series| series.is_data());
+    let is_alone = measured.all(|series| series.points.len() == 1);
+    match series.points.as_slice() {
+        [only] if is_alone && !series.name.is_empty() => {
+            format!("{} {}", series.name, (chart.y.text)(only.y))
+        }
+        _ => series.name.clone(),
     }
 }
 

@@ -75,7 +75,11 @@ pub(crate) fn heat(heat: &HeatMap, width: f64) -> Drawing {
 
         for (at, cell) in row.cells.iter().enumerate() {
             let (from, to) = (place(at), place(at + 1));
-            let framed = if cell.is_framed { " framed" } else { "" };
+            let framed = match (cell.is_framed, heat.frames_best) {
+                (false, _) => "",
+                (true, false) => " framed",
+                (true, true) => " framed best",
+            };
             let class = match cell.share {
                 None => "cell none".to_owned(),
                 Some(share) => {

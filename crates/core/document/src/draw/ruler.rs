@@ -110,13 +110,12 @@ pub(super) fn round_text(axis: &Axis, value: f64) -> String {
         return "0".to_owned();
     }
     let text = (axis.text)(value);
-    match text.split_once(' ') {
-        Some((number, unit)) if number.contains('.') && number.parse::<f64>().is_ok() => {
-            let number = number.trim_end_matches('0').trim_end_matches('.');
-            format!("{number} {unit}")
-        }
-        _ => text,
+    let (number, unit) = text.split_at(text.find(' ').unwrap_or(text.len()));
+    if !number.contains('.') || number.parse::<f64>().is_err() {
+        return text;
     }
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    format!("{number}{unit}")
 }
 
 impl Drawing {

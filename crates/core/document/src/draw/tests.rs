@@ -116,6 +116,21 @@ fn labels_are_inside_and_do_not_overlap() {
 }
 
 #[test]
+fn a_single_point_has_its_value_beside_it() {
+    let mut plot = timeline();
+    for series in plot.charts.iter_mut().flat_map(|chart| &mut chart.series) {
+        series.points.truncate(1);
+    }
+    plot.charts[0].series.truncate(1);
+    plot.charts[0].series[0].name = "down".to_owned();
+
+    let drawing = super::panels::plot(&plot, WIDTHS[0]);
+    let is_shown = |text: &str| drawing.labels.iter().any(|label| label.text == text);
+    assert!(is_shown("down 94 Mbit/s") && is_shown("idle 900 ms"));
+    assert_eq!(drawing.shapes.matches("class=\"marker").count(), 3);
+}
+
+#[test]
 fn lines_stay_between_the_ends_of_their_axes_and_break() {
     let mut plot = timeline();
     plot.charts.remove(0);

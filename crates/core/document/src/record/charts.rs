@@ -387,12 +387,14 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
             interval: Some((low, high)),
             ..point
         });
-        series.push(Series::new(what, LineStyle::Shade, hue, area));
+        // A narrow drawing has no room for more.
+        let name = what.replace("lowest to highest", "range");
+        series.push(Series::new(name, LineStyle::Shade, hue, area));
     }
 
     // Equal values need room around them as well: an axis has a length.
     let air = ((bounds.1 - bounds.0) * 0.5).max(bounds.1.abs() * 0.005);
-    let y = Axis::linear(info.meaning, move |number| value(&info, number))
+    let y = Axis::linear(info.words(), move |number| value(&info, number))
         .between((bounds.0 - air).max(0.0), bounds.1 + air);
     let x = Axis::linear("trial", |number| format!("{number:.0}"))
         .at((1..=last).map(f64::from))
@@ -433,7 +435,7 @@ pub(super) fn over_runs(records: &[RunRecord]) -> Option<Plot> {
 
     let names = records.iter().map(|record| record.run_id.short());
     let x = Axis::of_names("run", names.collect());
-    let y = Axis::linear(info.meaning, from_zero(move |number| value(&info, number)));
+    let y = Axis::linear(info.words(), from_zero(move |number| value(&info, number)));
     let chart = Chart::new(x, y, 200, series.collect()).checked()?;
     Some(Plot {
         title: "Runs".to_owned(),
@@ -463,7 +465,7 @@ fn over_settings(measures: &[Values<'_>]) -> Option<Plot> {
     let series = Series::new("median", LineStyle::Dots, 0, points);
     let names: Vec<String> = settings.iter().map(|(name, _)| name.clone()).collect();
     let x = Axis::of_names("setting", names);
-    let y = Axis::linear(info.meaning, from_zero(move |number| value(&info, number)));
+    let y = Axis::linear(info.words(), from_zero(move |number| value(&info, number)));
     let chart = Chart {
         has_bars: true,
         ..Chart::new(x, y, 300, vec![series])

@@ -122,17 +122,33 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// `941 Mbit/s down, median of 5 trials (lowest to highest: 940 to 942 Mbit/s)`
-    pub(super) fn sentence(&self) -> Option<String> {
+    /// As [`Self::best`], where the interval has a place of its own.
+    pub(super) fn best_median(&self) -> Option<String> {
+        match self.settings().len() {
+            1 => self.median_words(),
+            _ => self.best(),
+        }
+    }
+
+    /// `941 Mbit/s down`
+    fn median_words(&self) -> Option<String> {
         let middle = value(&self.info, self.median()?);
         let what = match (self.info.measure, self.way.words()) {
             (MeasureName::ReceivedBps, None) => " received".to_owned(),
             (MeasureName::SentBps, None) => " sent".to_owned(),
-            (MeasureName::OkPerS, None) => " responses".to_owned(),
+            (MeasureName::OkPerS, None) => {
+                let per_s = middle.trim_end_matches("/s");
+                return Some(format!("{per_s} responses/s"));
+            }
             (MeasureName::SentBps, Some(way)) => format!(" sent {way}"),
             (_, Some(way)) => format!(" {way}"),
             (_, None) => String::new(),
         };
+        Some(format!("{middle}{what}"))
+    }
+
+    /// `941 Mbit/s down, median of 5 trials (lowest to highest: 940 to 942 Mbit/s)`
+    pub(super) fn sentence(&self) -> Option<String> {
         let spread = self
             .interval()
             .map_or_else(String::new, |(low, high, interval)| {
@@ -143,7 +159,7 @@ impl<'a> Values<'a> {
                     self.values.len()
                 )
             });
-        Some(format!("{middle}{what}{spread}"))
+        Some(self.median_words()? + &spread)
     }
 }
 
@@ -217,8 +233,8 @@ pub(super) fn cards(measures: &[Values<'_>]) -> Vec<Card> {
             format!("{low} to {high}: {what} of {} trials", values.values.len())
         });
         let name = match way(values.way) {
-            "" => values.info.meaning,
-            way => way,
+            "" => values.info.words(),
+            way => way.to_owned(),
         };
         Some(Card::new(name, middle, note.unwrap_or_default()))
     };

@@ -5,8 +5,6 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use linerate_model::measure::MeasureName;
 use linerate_model::path::PathReport;
 use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDetail, Trial};
@@ -19,7 +17,7 @@ use super::product::{ProductReport, RunPage};
 use super::{charts, hosts};
 use crate::blocks::{Block, Document, Download};
 use crate::frame::Head;
-use crate::number::counted;
+use crate::number::{counted, local_time};
 use crate::numbers::{MISSING, digits};
 use crate::table::Table;
 
@@ -99,7 +97,7 @@ fn overview(records: &[RunRecord], product: ProductReport) -> Vec<Block> {
     let rows: Vec<&RunRecord> = records.iter().take(RUNS_MAX).collect();
     let table = Table::of("", "", &rows)
         .text("run", |record| record.run_id.short())
-        .text("started", |record| record.started_at.clone())
+        .text("started", |record| local_time(&record.started_at))
         .text("what", |record| title(record, product, " to "))
         .text("state", |record| record.state.words().to_owned())
         .text("result", |record| result(record));
@@ -189,7 +187,7 @@ fn test_name(detail: &TestDetail) -> String {
 /// One run as text.
 fn run(record: &RunRecord, product: ProductReport) -> Vec<Block> {
     let measures = measures::all(record);
-    let mut blocks: Vec<Block> = answers(record, &measures, product)
+    let mut blocks: Vec<Block> = answers(record, &measures, product, |values| values.best())
         .into_iter()
         .map(Block::Answer)
         .collect();
@@ -286,9 +284,14 @@ fn generic(
     blocks.extend((product.blocks)(record).unwrap_or_default());
     blocks.extend(plots.into_iter().map(Block::Plot));
 
+    let mut found = answers(record, measures, product, |values| values.best_median());
+    let limit = record.diagnosis.as_deref().map(product.limit);
+    let (sentence, step) = limit.unwrap_or_default();
+    found.extend((!sentence.is_empty()).then_some(sentence));
     RunPage {
         head: Head {
-            verdict: answers(record, measures, product).join("; "),
+            verdict: found.join("; "),
+            step: step.unwrap_or_default(),
             cards: measures::cards(measures),
             ..Head::default()
         },
@@ -306,7 +309,12 @@ fn values(measures: &[Values<'_>]) -> Option<Table> {
 }
 
 /// Answers of the run; of a run without a result the reason.
-fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) -> Vec<String> {
+fn answers(
+    record: &RunRecord,
+    measures: &[Values<'_>],
+    product: ProductReport,
+    sentence: fn(&Values<'_>) -> Option<String>,
+) -> Vec<String> {
     let reason = record
         .reason
         .as_ref()
@@ -330,7 +338,7 @@ fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) 
         _ => (product.answers)(record).unwrap_or_else(|| {
             measures::primary(measures)
                 .into_iter()
-                .filter_map(Values::best)
+                .filter_map(sentence)
                 .collect()
         }),
     };
@@ -380,8 +388,8 @@ fn made(record: &RunRecord) -> String {
 
 /// `30 November 2026, 20:00`, `took 10.0 s`, ...
 fn facts(record: &RunRecord) -> Vec<String> {
-    let mut facts: Vec<String> = local_time(record.started_unix_ms).into_iter().collect();
-    facts.push(format!("took {}", seconds(record.elapsed_ns)));
+    let took = format!("took {}", seconds(record.elapsed_ns));
+    let mut facts = vec![local_time(&record.started_at), took];
     facts.extend(made_by(record));
     facts.push(format!("run {}", record.run_id.short()));
     facts
@@ -408,14 +416,6 @@ fn made_by(record: &RunRecord) -> Vec<String> {
         .chain(imported)
         .chain(labels)
         .collect()
-}
-
-/// A time in ms since 1970 by the clock of this host: `30 November 2026, 20:00`; `None` of one that
-/// no calendar has.
-fn local_time(unix_ms: u64) -> Option<String> {
-    let moment = Timestamp::from_millisecond(i64::try_from(unix_ms).ok()?).ok()?;
-    let local = moment.to_zoned(TimeZone::system());
-    Some(local.strftime("%-d %B %Y, %H:%M").to_string())
 }
 
 /// The command line, ready to paste.

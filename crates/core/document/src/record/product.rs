@@ -18,6 +18,8 @@ pub struct ProductReport {
     pub blocks: fn(&RunRecord) -> Option<Vec<Block>>,
     /// The limit of the run and what to do about it.
     pub diagnosis: fn(&Diagnosis) -> Vec<Block>,
+    /// The limit in one sentence, and the first step.
+    pub limit: fn(&Diagnosis) -> (String, Option<String>),
     /// The same as evidence and cards of a page.
     pub findings: fn(&Diagnosis) -> Vec<Block>,
     /// The parts of a page.
@@ -57,6 +59,7 @@ impl ProductReport {
         answers: |_| None,
         blocks: |_| None,
         diagnosis: |_| Vec::new(),
+        limit: |_| (String::new(), None),
         findings: |_| Vec::new(),
         page: |_| None,
     };

@@ -158,7 +158,8 @@ fn page_has_the_answer_first_and_the_record_last() {
 
     let places: Vec<usize> = [
         "<h1>lab1.example.net → lab2: TCP, 2 streams, up</h1>",
-        "942 Mbit/s up, median of 5 trials (lowest to highest: 940 to 944 Mbit/s)",
+        "<p class=\"verdict\">942 Mbit/s up</p>",
+        "940 Mbit/s to 944 Mbit/s: lowest to highest of 5 trials",
         "<figcaption>Over time",
         "<figcaption>Trials",
         "<summary>All measures",
@@ -395,7 +396,7 @@ fn settings_have_a_chart_and_no_common_value() {
     );
     assert!(!page.contains("<h2>Values"));
     assert!(
-        page.contains("<td class=\"words\" data-label=\"setting\">streams 2</td>"),
+        page.contains("<td class=\"words whole\" data-label=\"setting\">streams 2</td>"),
         "all trials"
     );
 }

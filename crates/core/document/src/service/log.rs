@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use linerate_model::numbers::{bytes, rate};
 use linerate_model::printable::printable;
 use linerate_model::service::{Outcome, Progress, TestFacts, TestRecord};
-use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
+use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError, stored_name};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::live::direction;
 use crate::log_rate_limit::LogRateLimit;
 use crate::number::counted;
 use crate::{DroppedNotice, Output, members, pretty};
@@ -342,12 +344,6 @@ fn ended(record: &TestRecord) -> Line {
     let facts = &record.facts;
     let seconds = ns_to_s(record.duration_ns);
 
-    let amount = |bytes: u64| {
-        format!(
-            "{}s",
-            format_amount(bytes as f64, UnitFormat::BYTES).trim_start()
-        )
-    };
     let mut sentence = format!("test {} ", facts.number);
     let (level, outcome, reason) = match &record.outcome {
         Outcome::Complete => (Level::Info, "complete", None),
@@ -360,16 +356,16 @@ fn ended(record: &TestRecord) -> Line {
     };
     let _ = write!(sentence, "{word}: {}, {seconds:.2} s", description(facts));
 
-    for (bytes, what) in [
+    for (amount, what) in [
         (record.received_bytes, "received"),
         (record.sent_bytes, "sent"),
     ] {
-        if bytes > 0 {
+        if amount > 0 {
             let _ = write!(
                 sentence,
                 ", {} {what} ({})",
-                amount(bytes),
-                rate(rate_bps(bytes, seconds))
+                bytes(amount as f64),
+                rate(rate_bps(amount, seconds))
             );
         }
     }
@@ -405,7 +401,7 @@ fn description(facts: &TestFacts) -> String {
         "{}, {} {}, {}",
         endpoint(facts.peer),
         stored_name(facts.transport).to_uppercase(),
-        stored_name(facts.direction),
+        direction(facts.direction),
         counted(facts.streams as usize, "stream")
     );
     if let Some(user) = &facts.user {
@@ -429,10 +425,4 @@ fn members_of(facts: &TestFacts) -> Map<String, Value> {
 
 fn endpoint(peer: SocketAddr) -> String {
     format!("{} port {}", peer.ip(), peer.port())
-}
-
-fn rate(bps: f64) -> String {
-    // The formatter takes bytes per second, as that of iperf3 does.
-    let text = format_amount(bps / 8.0, UnitFormat::BITS);
-    format!("{}s/sec", text.trim_start())
 }

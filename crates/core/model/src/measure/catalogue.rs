@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::numbers::{digits, rate, scaled};
+use crate::numbers::{digits, per_s, rate, scaled};
 
 /// One named figure of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl Unit {
                 let (value, unit) = scaled(value, 1000.0, ["ns", "us", "ms", "s"]);
                 format!("{} {unit}", digits(value))
             }
-            Self::PerSecond => format!("{}/s", digits(value)),
+            Self::PerSecond => format!("{}/s", per_s(value)),
             Self::Cores => format!("{} CPUs", fine(value)),
             Self::SecondsPerGib => format!("{} s/GiB", fine(value)),
             Self::Share => format!("{} %", fine(value * 100.0)),
@@ -393,7 +393,9 @@ mod tests {
             (Unit::BitsPerSecond, 941.3e6, "941 Mbit/s"),
             (Unit::BytesPerSecond, 1.5e6, "1.50 MB/s"),
             (Unit::Nanoseconds, 250_000.0, "250 us"),
-            (Unit::PerSecond, 101_400.0, "101400/s"),
+            (Unit::PerSecond, 20_696.0, "20,700/s"),
+            (Unit::PerSecond, 999.6, "1,000/s"),
+            (Unit::PerSecond, 7.25, "7.25/s"),
             (Unit::Share, 0.0, "0 %"),
             (Unit::Share, 0.0005, "0.05 %"),
             (Unit::Count, 12.0, "12"),

@@ -68,6 +68,9 @@ pub(crate) struct LabArgs {
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
     output: OutputArgs,
+    /// Write all tables: each cell, its limit, checks and both hosts
+    #[arg(short, long)]
+    verbose: bool,
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -130,6 +133,7 @@ impl LabArgs {
                 None => Directory::New(self.out.clone()),
             },
             output: self.output.resolve(),
+            is_verbose: self.verbose,
             // Only a run has results to record.
             record: self.record.resolve(stage == Stage::Run)?,
             html: self.html.clone(),

@@ -11,7 +11,7 @@ mod wording;
 
 use std::collections::BTreeSet;
 
-pub use cards::{card, cards, limiting, sentence};
+pub use cards::{card, cards, first_step, limiting, sentence};
 pub use checks::checks;
 pub use fixes::fix_script;
 use linerate_document::Style;

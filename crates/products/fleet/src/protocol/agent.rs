@@ -261,6 +261,8 @@ pub struct Agent {
     seq: u64,
     /// Highest round of the run.
     last_round: u32,
+    /// The last round, while its processes have not confirmed their end.
+    unconfirmed_round: Option<u32>,
     next_beat_ns: u64,
     plan_until_ns: Option<u64>,
     /// Lines of this run that are no message.
@@ -289,6 +291,7 @@ impl Agent {
             commands: Commands::default(),
             seq: 0,
             last_round: 0,
+            unconfirmed_round: None,
             next_beat_ns: now_ns.saturating_add(BEAT_DEFAULT_MS * MS_NS),
             // An agent on a bus waits for plans for as long as the service runs.
             plan_until_ns: (service == Service::Stream)

@@ -25,7 +25,7 @@ mod sanity;
 mod step;
 mod timeouts;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use linerate_model::record::RunId;
 use thiserror::Error;
@@ -184,6 +184,8 @@ pub struct Coordinator {
     clocks_due: VecDeque<usize>,
     /// Ends of all tasks of the run.
     known: HashMap<TaskId, (usize, Option<usize>)>,
+    /// Hosts whose end of the run is not awaited any longer, and was not confirmed.
+    unconfirmed: BTreeSet<usize>,
     /// Shortest time between GO and a start: longer after a round whose GO was late.
     lead_min_ns: u64,
     next_beat_ns: u64,
@@ -205,6 +207,7 @@ impl Coordinator {
             next_round: None,
             clocks_due: VecDeque::new(),
             known: HashMap::new(),
+            unconfirmed: BTreeSet::new(),
             lead_min_ns: LEAD_MIN_NS,
             next_beat_ns: now_ns.saturating_add(settings.beat_ns),
             is_over: false,

@@ -1,8 +1,9 @@
 //! The report that fits a terminal: what stands out, the rates of all pairs, and what to do.
 
 use linerate_doctor::report::confidence;
-use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
+use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
+use linerate_document::short::SHORT_COLUMN;
 use linerate_document::style::Style;
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::FleetReport;
@@ -89,7 +90,7 @@ fn seen(finding: &Finding) -> String {
 }
 
 /// The commands of a finding, else its advice.
-fn to_do(finding: &Finding) -> Option<String> {
+pub(super) fn to_do(finding: &Finding) -> Option<String> {
     match finding.remedy.as_slice() {
         [] => finding.advice.clone(),
         commands => Some(commands.join("; ")),

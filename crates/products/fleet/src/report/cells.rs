@@ -71,6 +71,7 @@ pub(super) fn heat_map(matrix: &Matrix<'_>) -> HeatMap {
         note: "rows send, columns receive; framed: slow".to_owned(),
         columns: (0..matrix.hosts.len()).map(|at| names.head(at)).collect(),
         rows: hosts.clone().enumerate().map(row).collect(),
+        frames_best: false,
     }
 }
 

@@ -6,8 +6,9 @@ use linerate_model::fleet::HostId;
 
 use super::ladder::link_rate;
 use linerate_document::Style;
-use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
+use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
+use linerate_document::short::SHORT_COLUMN;
 use linerate_document::table::{Cell, Table};
 
 /// A check.

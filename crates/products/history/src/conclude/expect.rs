@@ -81,8 +81,7 @@ enum Operator {
 pub struct Missed {
     /// The limit as typed.
     pub clause: String,
-    /// Direction of the measure, where the run has several: `forward` and `reverse`, or `up` and
-    /// `down` of a path.
+    /// Direction of the measure, where the run has several: `up`, `down`, or `both`.
     pub way: Option<&'static str>,
     /// The value that was found.
     pub found: Found,
@@ -196,15 +195,13 @@ impl Clause {
         }
 
         let has_several = ways.len() > 1;
-        let is_of_path = trials.iter().any(|trial| path(trial).is_some());
-
         let of_way = |way: Way| {
             let measure = target.0;
             let found = match self.is_for_all {
                 true => self.missed_by_any(trials, measure, way),
                 false => self.missed_by_median(trials, measure, way),
             };
-            let way = has_several.then(|| way_name(way, is_of_path));
+            let way = has_several.then(|| way.words().unwrap_or("both"));
             Some(Missed {
                 clause: self.text.clone(),
                 way,
@@ -298,16 +295,6 @@ fn path(trial: &Trial) -> Option<&PathReport> {
     match &trial.detail {
         Some(Detail::Path(report)) => Some(&**report),
         _ => None,
-    }
-}
-
-const fn way_name(way: Way, is_of_path: bool) -> &'static str {
-    match (way, is_of_path) {
-        (Way::Forward, false) => "forward",
-        (Way::Reverse, false) => "reverse",
-        (Way::Forward, true) => "up",
-        (Way::Reverse, true) => "down",
-        (Way::Sum, _) => "both",
     }
 }
 

@@ -5,7 +5,7 @@ mod pictures;
 
 use linerate_document::blocks::{Block, Document};
 use linerate_document::frame::{Badge, Card, Head};
-use linerate_document::number::{counted, general, per_s};
+use linerate_document::number::{counted, general, local_time, per_s};
 use linerate_document::record::{RunPage, quoted};
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
@@ -35,7 +35,8 @@ pub fn text(comparison: &Comparison, is_verbose: bool, style: Style) -> String {
 
 /// The comparison as one HTML file.
 pub fn html(comparison: &Comparison) -> String {
-    let mut blocks: Vec<Block> = pictures::plots(&comparison.rows)
+    let ranked = brief::ranked(comparison);
+    let mut blocks: Vec<Block> = pictures::plots(&ranked)
         .into_iter()
         .map(Block::Plot)
         .collect();
@@ -51,7 +52,7 @@ pub fn html(comparison: &Comparison) -> String {
         .collect();
     details.extend(sides(comparison));
     let page = RunPage {
-        head: head(comparison),
+        head: head(comparison, &ranked),
         blocks,
         details,
     };
@@ -59,9 +60,8 @@ pub fn html(comparison: &Comparison) -> String {
 }
 
 /// The answer with the change of the measures that decide.
-fn head(comparison: &Comparison) -> Head {
-    let deciding = comparison.rows.iter().filter(|row| row.is_deciding);
-    let card = |row: &Row| {
+fn head(comparison: &Comparison, deciding: &[&Row]) -> Head {
+    let card = |row: &&Row| {
         let (judged, unit) = (&row.judged, row.measure.info().unit);
         let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
         let ends = match interval(judged, unit) {
@@ -84,17 +84,14 @@ fn head(comparison: &Comparison) -> Head {
         title: "B against A".to_owned(),
         facts: [("A", &comparison.a), ("B", &comparison.b)]
             .map(|(name, side)| {
-                format!(
-                    "{name}: {} of {}",
-                    counted(side.trials, "trial"),
-                    side.started_at
-                )
+                let trials = counted(side.trials, "trial");
+                format!("{name}: {trials} of {}", local_time(&side.started_at))
             })
             .into(),
-        verdict: answer(comparison),
+        verdict: brief::title(comparison, deciding),
         badge,
-        cards: deciding.take(CARDS_MAX).map(card).collect(),
-        is_part: false,
+        cards: deciding.iter().take(CARDS_MAX).map(card).collect(),
+        ..Head::default()
     }
 }
 

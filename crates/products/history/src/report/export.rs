@@ -94,7 +94,7 @@ pub fn value_text(value: f64, unit: Unit) -> String {
     match unit {
         Unit::BitsPerSecond => numbers::rate(value),
         Unit::BytesPerSecond => format!("{}/s", numbers::bytes(value)),
-        Unit::PerSecond => format!("{}/s", numbers::digits(value)),
+        Unit::PerSecond => format!("{}/s", numbers::per_s(value)),
         Unit::Nanoseconds => {
             let (value, unit) = numbers::scaled(value, 1000.0, ["ns", "µs", "ms", "s"]);
             format!("{} {unit}", numbers::digits(value))

@@ -46,8 +46,12 @@ pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
         head: head(trend, when),
         blocks,
         details: trends()
-            .filter_map(|trend| runs(trend, when, usize::MAX))
-            .map(|runs| Block::Details("Runs".to_owned(), vec![runs]))
+            .filter_map(|trend| {
+                let runs = runs(trend, when, usize::MAX)?;
+                let way = trend.way.and_then(Way::words);
+                let name = way.map_or_else(|| "Runs".to_owned(), |way| format!("Runs, {way}"));
+                Some(Block::Details(name, vec![runs]))
+            })
             .collect(),
     };
     page.document(NAME).html()
@@ -79,9 +83,9 @@ fn head(trend: &Trend, when: &dyn Fn(u64) -> String) -> Head {
         },
         facts: vec![counted(trend.runs.len(), "run")],
         verdict: answer(trend),
-        badge: Some(Badge::new(badge.0, badge.1, trend.measure.info().name)),
+        badge: Some(Badge::new(badge.0, badge.1, trend.measure.info().words())),
         cards: trend.changes.last().into_iter().flat_map(card).collect(),
-        is_part: false,
+        ..Head::default()
     }
 }
 
@@ -286,7 +290,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         Axis::linear("time before the last run", move |time| {
             format!("{} {unit}", (time * 1e3).round() / 1e3)
         }),
-        Axis::linear(info.meaning, move |value| info.unit.text(value)),
+        Axis::linear(info.words(), move |value| info.unit.text(value)),
     );
     // An axis has a length also where there is one run.
     let chart = Chart::new(x.between(place(0).min(-1e-6), 0.0), y, 300, series).checked()?;

@@ -3,7 +3,8 @@
 mod latency;
 
 use linerate_document::Style;
-use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
+use linerate_document::blocks::{Block, Document};
+use linerate_document::short::{Need, SHORT_COLUMN, fitted};
 use linerate_model::finding::Confidence;
 use linerate_model::http::{
     CellVerdict, EndpointStats, ErrorClass, Flag, Judgement, LoadResult, Mode, VerdictClass,
@@ -44,26 +45,26 @@ pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> Str
         let name = "linerate http load";
         Document { name, blocks }.text(style)
     };
-    let mut notes = notes(report, is_verbose);
+    let notes = notes(report, is_verbose);
     if is_verbose {
         return written(verbose(report, notes));
     }
 
-    let details = (
+    let title = Block::Title(result(report.load));
+    let notes = notes
+        .into_iter()
+        .map(|(label, text)| (Need::Finding, entry(label, text)));
+    let details = entry(
         "Details",
         format!("linerate http load {} -v", report.target),
     );
-    loop {
-        let lines = notes.iter().chain([&details]);
-        let blocks = std::iter::once(Block::Title(result(report.load)))
-            .chain(lines.map(|(label, text)| Block::entry(label, SHORT_COLUMN, text.as_str())));
-        let text = written(blocks.collect());
+    let parts = std::iter::once((Need::Answer, title)).chain(notes);
+    let parts = parts.chain([(Need::Answer, details)]).collect();
+    written(fitted(parts, LINES_MAX, style))
+}
 
-        // The last note is the least important one.
-        if text.lines().count() <= LINES_MAX || notes.pop().is_none() {
-            return text;
-        }
-    }
+fn entry(label: &str, text: String) -> Block {
+    Block::entry(label, SHORT_COLUMN, text)
 }
 
 /// The parts of the report of a record.
@@ -72,9 +73,7 @@ pub(crate) fn load_blocks(report: &LoadReport<'_>) -> Vec<Block> {
 }
 
 fn verbose(report: &LoadReport<'_>, notes: Vec<(&'static str, String)>) -> Vec<Block> {
-    let notes = notes
-        .into_iter()
-        .map(|(label, text)| Block::entry(label, SHORT_COLUMN, text));
+    let notes = notes.into_iter().map(|(label, text)| entry(label, text));
     std::iter::once(Block::Title(result(report.load)))
         .chain(notes)
         .chain([Block::Space])

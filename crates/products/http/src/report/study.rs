@@ -1,5 +1,7 @@
 //! The report of a study: the answers first, then section by section the numbers behind them.
 
+mod brief;
+
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::frame::Head;
@@ -25,9 +27,17 @@ const HEADINGS: [&str; 3] = [
     "3 Whole picture: throughput, latency, CPUs and limits of both ends",
 ];
 
-/// The report as text in lines of at most 120 columns, without plots; only commands to copy may be
-/// longer.
-pub fn text(study: &Study, style: Style) -> String {
+/// The report as text without plots: what fits a terminal, or everything where it `is_verbose`.
+/// Only commands to copy may be longer than a line.
+pub fn text(study: &Study, is_verbose: bool, style: Style) -> String {
+    let blocks = match is_verbose {
+        true => verbose(study),
+        false => brief::blocks(study, style),
+    };
+    Document { name: NAME, blocks }.text(style)
+}
+
+fn verbose(study: &Study) -> Vec<Block> {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
     blocks.extend(remarks.into_iter().map(Block::Remark));
@@ -47,7 +57,7 @@ pub fn text(study: &Study, style: Style) -> String {
     }
 
     blocks.push(Block::Table(tables::environment(study)));
-    Document { name: NAME, blocks }.text(style)
+    blocks
 }
 
 /// The report as one HTML file: the answer, throughput of the matrix and the plots, all tables
@@ -71,8 +81,8 @@ pub(crate) fn page(study: &Study) -> RunPage {
         .into_iter()
         .collect();
     blocks.extend(answers.map(Block::Answer));
-    blocks.extend(remarks.into_iter().map(Block::Remark));
     blocks.extend(plots(study).into_iter().map(Block::Plot));
+    blocks.extend(remarks.into_iter().map(Block::Remark));
     let [baseline, payload, whole] = sections(study);
     RunPage {
         head: Head {

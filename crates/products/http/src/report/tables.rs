@@ -12,4 +12,4 @@ pub(super) use environment::environment;
 pub(super) use limits::limits;
 pub(super) use matrix::{HEAT_MAP, heat_map, matrices, rows};
 pub(super) use payload::{baseline, payload};
-pub(super) use verdicts::verdicts;
+pub(super) use verdicts::{by_advice, verdicts};

@@ -51,16 +51,34 @@ fn studies_read_from_the_verdict_to_the_numbers() {
     for (name, study) in all().into_iter().take(5) {
         assert_expected(
             &format!("http/study-{name}.txt"),
-            &text(&study, Style::PLAIN),
+            &text(&study, true, Style::PLAIN),
         );
     }
+}
+
+#[test]
+fn short_studies_fit_a_terminal() {
+    let mut shown = String::new();
+    for (name, study) in all() {
+        let short = text(&study, false, Style::PLAIN);
+        let is_narrow = |line: &str| line.chars().count() <= 80;
+        assert!(short.lines().all(is_narrow), "{short}");
+        // An answer is never cut; one of strangers may have any length.
+        assert!(name == "hostile" || short.lines().count() <= 14, "{short}");
+        if !["hostile", "large"].contains(&name) {
+            shown += &format!("{name}\n{short}\n");
+        }
+    }
+
+    assert_expected("http/study-brief.txt", &shown);
 }
 
 #[test]
 fn lines_fit_and_nothing_acts_on_a_terminal() {
     for (name, study) in all() {
         for style in [Style::PLAIN, BLOCKS] {
-            check_lines(name, &text(&study, style));
+            check_lines(name, &text(&study, true, style));
+            check_lines(name, &text(&study, false, style));
         }
     }
 
@@ -68,7 +86,7 @@ fn lines_fit_and_nothing_acts_on_a_terminal() {
         is_coloured: true,
         ..BLOCKS
     };
-    let coloured = text(&hostile(), style);
+    let coloured = text(&hostile(), true, style);
     let ours = coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
     assert!(coloured.contains("\u{1b}[1m") && !ours.contains('\u{1b}'));
 }
@@ -77,7 +95,7 @@ fn lines_fit_and_nothing_acts_on_a_terminal() {
 fn ascii_is_ascii() {
     let mut study = full();
     study.notes.push("p99 ≥ 5 s".to_owned());
-    let text = text(&study, Style::PLAIN);
+    let text = text(&study, true, Style::PLAIN);
     assert!(
         text.is_ascii(),
         "{:?}",
@@ -89,7 +107,7 @@ fn ascii_is_ascii() {
 fn quantile_of_too_few_values_is_missing() {
     let mut study = full();
     study.cells[3].median.p99_ns = None;
-    let text = text(&study, Style::PLAIN);
+    let text = text(&study, true, Style::PLAIN);
     assert!(text.contains("n/a (n=1018663)  *2.53 ms"), "{text}");
 }
 
@@ -115,7 +133,7 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
          connection",
         "responses/s that the network allows: n/a, the speed is unknown",
     ];
-    let (shown, page) = (text(&study, Style::PLAIN), html(&study));
+    let (shown, page) = (text(&study, true, Style::PLAIN), html(&study));
     let unwrapped = shown.replace('\n', " ");
 
     for line in lines {
@@ -125,7 +143,7 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
 
     assert!(unwrapped.contains("http is n/a inside TLS"), "{shown}");
     study.protocol = vec![NegotiatedProtocol::default()];
-    assert!(!text(&study, Style::PLAIN).contains("protocol: "));
+    assert!(!text(&study, true, Style::PLAIN).contains("protocol: "));
 }
 
 fn report<'a>(

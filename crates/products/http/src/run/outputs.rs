@@ -23,12 +23,17 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
 }
 
 /// The whole of an experiment.
-pub(super) fn study(study: &Study, output: Output, html_file: Option<&Path>) -> Result<(), Error> {
+pub(super) fn study(
+    study: &Study,
+    output: Output,
+    is_verbose: bool,
+    html_file: Option<&Path>,
+) -> Result<(), Error> {
     html_file.map_or(Ok(()), |path| write(path, &html(study)))?;
     print(&if output.json || output.json_stream {
         json(study)
     } else {
-        text(study, style())
+        text(study, is_verbose, style())
     })
 }
 

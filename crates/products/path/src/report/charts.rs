@@ -17,8 +17,6 @@ const HUE_DELAY: usize = 2;
 const HUE_IDLE: usize = 3;
 const HUE_LOST: usize = 4;
 
-/// Share of the width that the time without load has, whose delays have no place in time.
-const IDLE_SHARE: f64 = 0.08;
 /// Between two loads.
 const PAUSE_SHARE: f64 = 0.01;
 
@@ -64,19 +62,10 @@ pub(super) fn timeline(report: &PathReport) -> Option<Plot> {
     let loads = placed(report)?;
     let end_s = loads.last()?.to_s;
     let idle = report.idle.as_ref().and_then(|idle| idle.rtt);
-    let idle_s = idle.map_or(0.0, |_| IDLE_SHARE * end_s);
-
-    let bands = || {
-        let band = |from, to, label: &str| ShadedRange {
-            from,
-            to,
-            label: label.to_owned(),
-        };
-        let idle = (idle_s > 0.0).then(|| band(-idle_s, -PAUSE_SHARE * end_s, "idle"));
-        let loads = loads
-            .iter()
-            .map(|load| band(load.from_s, load.to_s, load.phase.kind.name()));
-        idle.into_iter().chain(loads).collect()
+    let band = |load: &Placed<'_>| ShadedRange {
+        from: load.from_s,
+        to: load.to_s,
+        label: load.phase.kind.name().to_owned(),
     };
     let panel = |name, y: Axis, height, series: Vec<Series>| {
         let x = Axis::linear("time under load", |s| {
@@ -84,13 +73,13 @@ pub(super) fn timeline(report: &PathReport) -> Option<Plot> {
         });
         let chart = Chart {
             name,
-            bands: bands(),
-            ..Chart::new(x.between(-idle_s, end_s), y, height, series)
+            bands: loads.iter().map(band).collect(),
+            ..Chart::new(x.between(0.0, end_s), y, height, series)
         };
         chart.checked()
     };
 
-    let delays = delays(&loads, idle, (-idle_s, end_s));
+    let delays = delays(&loads, idle, end_s);
     let ends = delays
         .iter()
         .flat_map(|series| &series.points)
@@ -172,7 +161,7 @@ fn goodput(loads: &[Placed<'_>]) -> Vec<Series> {
 }
 
 /// Round trips under load, and the median without load with its range.
-fn delays(loads: &[Placed<'_>], idle: Option<Delay>, ends_s: (f64, f64)) -> Vec<Series> {
+fn delays(loads: &[Placed<'_>], idle: Option<Delay>, end_s: f64) -> Vec<Series> {
     let under_load = series("round trip", LineStyle::Main, HUE_DELAY, loads, |load| {
         let points = load.phase.rtt_series.iter();
         let points =
@@ -182,7 +171,7 @@ fn delays(loads: &[Placed<'_>], idle: Option<Delay>, ends_s: (f64, f64)) -> Vec<
 
     let idle = idle.and_then(|idle| {
         let median = idle.p50_ns? as f64;
-        let line = [ends_s.0, ends_s.1].map(|at_s| Point::new(at_s, median));
+        let line = [0.0, end_s].map(|at_s| Point::new(at_s, median));
         let name = format!("idle {}", time(median));
         Some(Series::new(name, LineStyle::Limit, HUE_IDLE, line))
     });

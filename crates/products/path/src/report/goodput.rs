@@ -56,7 +56,7 @@ pub(super) fn answer(report: &PathReport) -> String {
     parts.join("  ")
 }
 
-/// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`,
+/// The results of a test without load: `rr 34,900/s`, `capacity 49.4 Mbit/s down`,
 /// `pace up: 131 us late (p99)`.
 fn other_results(report: &PathReport) -> Vec<String> {
     let transactions = report

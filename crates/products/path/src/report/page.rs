@@ -74,6 +74,8 @@ fn head(report: &PathReport, diagnosis: Option<&Diagnosis>) -> Head {
     });
     Head {
         verdict: verdict(report, diagnosis),
+        is_name_first: diagnosis.is_none(),
+        step: diagnosis.and_then(doctor::first_step).unwrap_or_default(),
         badge,
         cards,
         ..Head::default()

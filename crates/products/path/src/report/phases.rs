@@ -9,14 +9,10 @@ use super::wording;
 /// Rate, loss and its place, reordering and jitter of one direction.
 pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     let loss = &datagrams.loss;
-    let lost = loss.sent.saturating_sub(loss.received);
+    let lost = lost(loss);
     let mut parts = vec![match lost {
         0 => format!("0 of {} lost", loss.sent),
-        _ => format!(
-            "{lost} of {} lost ({})",
-            loss.sent,
-            percent(lost as f64 / loss.sent as f64)
-        ),
+        _ => format!("{lost} of {} lost ({})", loss.sent, share(loss)),
     }];
     parts.push(match datagrams.reordering_extent {
         Some(0) => "0 reordered".to_owned(),
@@ -68,7 +64,33 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     );
     let line = format!("{}: {}", head.trim_start(), parts.join(", "));
 
-    std::iter::once(line).chain(places(loss, lost)).collect()
+    let places = (lost > 0).then(|| places(loss).map(|(_, text)| text).join(", "));
+    let places = places.map(|places| format!("lost by place: {places}"));
+    std::iter::once(line).chain(places).collect()
+}
+
+/// `datagrams down: 121 of 4121 (2.94 %), network at least 90, receive socket 20`: loss alone, and
+/// its places.
+pub(super) fn lost_datagrams(datagrams: &Datagrams) -> String {
+    let loss = &datagrams.loss;
+    let places = places(loss).into_iter().filter(|(count, _)| *count > 0);
+    let places: String = places.map(|(_, text)| format!(", {text}")).collect();
+    format!(
+        "{} {}: {} of {} ({}){places}",
+        datagrams.kind.name(),
+        datagrams.direction.name(),
+        lost(loss),
+        loss.sent,
+        share(loss)
+    )
+}
+
+fn lost(loss: &LossByPlace) -> u64 {
+    loss.sent.saturating_sub(loss.received)
+}
+
+fn share(loss: &LossByPlace) -> String {
+    percent(lost(loss) as f64 / loss.sent.max(1) as f64)
 }
 
 /// `lateness p50 300 ns, p99 131 us`
@@ -80,17 +102,17 @@ fn median_and_p99(name: &str, delay: Option<Delay>) -> Option<String> {
     Some(format!("{name} {known}"))
 }
 
-/// `lost: at the sender 0, in the network at least 10, ...`
-fn places(loss: &LossByPlace, lost: u64) -> Option<String> {
+/// `sending host 0`, `network at least 10`, ...: each place with what it lost.
+fn places(loss: &LossByPlace) -> [(u64, String); 4] {
     let place = |name: &str, words: &str, bound: &str, count: u64| {
         let bound = if count == 0 || loss.exact.iter().any(|exact| exact == name) {
             ""
         } else {
             bound
         };
-        format!("{words} {bound}{count}")
+        (count, format!("{words} {bound}{count}"))
     };
-    let parts = [
+    [
         place("sender", "sending host", "at most ", loss.sender),
         place("network", "network", "at least ", loss.network),
         place(
@@ -100,11 +122,10 @@ fn places(loss: &LossByPlace, lost: u64) -> Option<String> {
             loss.nic,
         ),
         place("socket", "receive socket", "at most ", loss.socket),
-    ];
-    (lost > 0).then(|| format!("lost by place: {}", parts.join(", ")))
+    ]
 }
 
-/// `rr, 64 flows: 121000/s, p50 510 us, p99 900 us`
+/// `rr, 64 flows: 121,000/s, p50 510 us, p99 900 us`
 pub(super) fn transactions(done: &Transactions) -> String {
     let mut parts = vec![wording::per_s(done.per_s)];
     parts.extend(wording::percentiles("latency", &done.latency));
@@ -123,7 +144,7 @@ pub(super) fn transactions(done: &Transactions) -> String {
     )
 }
 
-/// `cps: 24300/s without failures; SYN queue`
+/// `cps: 24,300/s without failures; SYN queue`
 pub(super) fn ladder(ladder: &RateLadder) -> String {
     let direction = ladder
         .direction

@@ -3,8 +3,9 @@
 
 use linerate_doctor::report as doctor;
 use linerate_document::Glyphs;
-use linerate_document::blocks::{Block, SHORT_COLUMN};
+use linerate_document::blocks::Block;
 use linerate_document::number::counted;
+use linerate_document::short::{Need, SHORT_COLUMN};
 use linerate_document::sparkline;
 use linerate_document::table::Table;
 use linerate_model::finding::Diagnosis;
@@ -14,6 +15,8 @@ use linerate_model::path::{
 
 use super::{goodput, hops, phases, rows, wording};
 
+/// Lines of a report that fits a small terminal.
+pub(super) const LINES_MAX: usize = 15;
 /// Points of the rate over time.
 const CURVE_CHARS: usize = 8;
 /// Share of datagrams or probes lost from which the loss is shown.
@@ -24,63 +27,58 @@ pub(super) fn blocks(
     report: &PathReport,
     diagnosis: Option<&Diagnosis>,
     glyphs: Glyphs,
-) -> Vec<Block> {
-    let mut blocks = Vec::new();
+) -> Vec<(Need, Block)> {
+    let mut parts = Vec::new();
     let rows = rows_of(report, glyphs);
-    if !report.phases.is_empty() {
-        blocks.push(Block::Table(table(&rows)));
-    } else {
-        // A trace without a load is what was asked for.
-        blocks.extend(hops::tables(&report.path).into_iter().map(Block::Table));
+    let has_loads = !report.phases.is_empty();
+    if has_loads {
+        parts.push((Need::Answer, Block::Table(table(&rows))));
+    } else if report.idle.is_none() {
+        // A trace alone is what was asked for.
+        let tables = hops::tables(&report.path).into_iter().map(Block::Table);
+        parts.extend(tables.map(|table| (Need::Answer, table)));
     }
+    parts.push((Need::Answer, Block::Space));
 
-    let mut found = Vec::new();
-    lines(
-        &mut found,
-        "Loss",
-        rows::lost_probes(report, LOSS_SHARE_MIN),
-    );
-    lines(
-        &mut found,
-        "UDP",
-        report
-            .datagrams
-            .iter()
-            .filter(|datagrams| report.phases.is_empty() || is_lossy(datagrams))
-            .flat_map(phases::datagrams),
-    );
-    lines(
-        &mut found,
-        "Requests",
-        report.transactions.iter().map(phases::transactions),
-    );
-    lines(
-        &mut found,
-        "Highest",
-        report.ladders.iter().map(phases::ladder),
-    );
-    lines(&mut found, "Path", rows::unusual(report));
+    // What a test without a load measured is its answer.
+    let results = if has_loads {
+        Need::Finding
+    } else {
+        Need::Answer
+    };
+    let datagrams = |is_shown: bool| report.datagrams.iter().filter(move |_| is_shown);
+    let lossy = datagrams(has_loads).filter(|datagrams| is_lossy(datagrams));
+    let lost = rows::lost_probes(report, LOSS_SHARE_MIN);
+    let lost = lost.into_iter().chain(lossy.map(phases::lost_datagrams));
+    lines(&mut parts, results, "Loss", lost);
+    let udp = datagrams(!has_loads).flat_map(phases::datagrams);
+    lines(&mut parts, results, "UDP", udp);
+    let requests = report.transactions.iter().map(phases::transactions);
+    lines(&mut parts, results, "Requests", requests);
+    let highest = report.ladders.iter().map(phases::ladder);
+    lines(&mut parts, results, "Highest", highest);
+    lines(&mut parts, Need::Finding, "Path", rows::unusual(report));
+
     let limit = diagnosis.map(|diagnosis| doctor::limit_and_steps(diagnosis, true));
-    found.extend(limit.unwrap_or_default());
-    lines(&mut found, "Absent", absent(report));
+    parts.extend(limit.unwrap_or_default());
+    lines(&mut parts, Need::Detail, "Absent", absent(report));
+
     let more = "-v shows all, --html FILE draws it".to_owned();
     let details = [diagnosis.and_then(doctor::checked), Some(more)];
-    lines(
-        &mut found,
-        "Details",
-        details
-            .into_iter()
-            .flatten()
-            .reduce(|all, next| format!("{all}; {next}")),
-    );
-
-    blocks.push(Block::Space);
-    blocks.extend(found);
-    blocks
+    let details = details.into_iter().flatten();
+    let details = details.reduce(|all, next| format!("{all}; {next}"));
+    lines(&mut parts, Need::Answer, "Details", details);
+    parts
 }
 
-fn lines(blocks: &mut Vec<Block>, label: &str, texts: impl IntoIterator<Item = String>) {
-    blocks.extend(Block::entries(label, SHORT_COLUMN, texts));
+fn lines(
+    parts: &mut Vec<(Need, Block)>,
+    need: Need,
+    label: &str,
+    texts: impl IntoIterator<Item = String>,
+) {
+    let entries = Block::entries(label, SHORT_COLUMN, texts);
+    parts.extend(entries.map(|entry| (need, entry)));
 }
 
 /// A phase as a line of the table.

@@ -319,6 +319,37 @@ fn reports_are_those_that_were_reviewed() {
             "{shown}"
         );
         assert_expected_in(env!("CARGO_MANIFEST_DIR"), &format!("path/{name}"), &shown);
+        fits_a_small_terminal(&report);
+    }
+}
+
+/// Without a diagnosis, with a limit, and with more findings beside it.
+fn fits_a_small_terminal(report: &PathReport) {
+    let limit = diagnosis();
+    let mut several = limit.clone();
+    let first = several.findings[0].clone();
+    several.findings[0].remedy = ["one", "two"].map(str::to_owned).to_vec();
+    several
+        .findings
+        .extend(["server eth0", "client eth1"].map(|subject| {
+            let mut finding = first.clone();
+            (finding.id, finding.subject) = (format!("NIC on {subject}"), subject.to_owned());
+            finding.title = "The ring of the interface overflows and can grow".to_owned();
+            finding
+        }));
+
+    for diagnosis in [None, Some(&limit), Some(&several)] {
+        let shown = text(report, diagnosis, false, Style::PLAIN);
+        let count = shown.lines().count();
+        assert!(count <= 15, "{count} lines: {shown}");
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= 80),
+            "{shown}"
+        );
+        for label in ["\nLimit  ", "\nDo  "] {
+            assert_eq!(shown.contains(label), diagnosis.is_some(), "{shown}");
+        }
+        assert!(shown.contains("\nDetails  "), "{shown}");
     }
 }
 
@@ -358,8 +389,8 @@ fn a_page_has_the_answer_one_timeline_and_the_rest_folded() {
     assert!(places.is_sorted(), "{places:?}");
     assert_eq!(page.matches("<svg").count(), 2 * 2);
 
-    for band in ["idle", "down", "up", "both"] {
-        assert!(page.contains(&format!(">{band}</text>")), "{band}");
+    for label in ["down", "up", "both", "idle 12.4 ms"] {
+        assert!(page.contains(&format!(">{label}</text>")), "{label}");
     }
     assert!(
         !page.contains("<script") && page.len() < 150_000,

@@ -2,7 +2,6 @@
 
 use linerate_document::number::time;
 use linerate_model::measure::Unit;
-use linerate_model::numbers::digits;
 use linerate_model::path::{Delay, Dialect, Identity, PathReport, ProbeKind};
 
 /// A time with its unit; a difference of clocks may be below 0.
@@ -37,9 +36,9 @@ pub(super) fn rpm(rpm: f64) -> String {
     Unit::RoundTripsPerMinute.text(rpm)
 }
 
-/// A rate per second without a unit of its own: `24300/s`.
+/// A rate per second without a unit of its own: `24,300/s`.
 pub(super) fn per_s(value: f64) -> String {
-    format!("{}/s", digits(value))
+    Unit::PerSecond.text(value)
 }
 
 /// `RTT 12.4 ms`: the median of a delay.

@@ -1,8 +1,9 @@
 //! The report that fits a terminal: the answer, the levels, why, and what to do.
 
 use linerate_document::Glyphs;
-use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
+use linerate_document::blocks::{Block, Document};
 use linerate_document::number::{counted, known};
+use linerate_document::short::SHORT_COLUMN;
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
 use linerate_model::numbers::MISSING;

@@ -3,7 +3,7 @@
 use linerate_document::blocks::{Block, Document};
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange};
 use linerate_document::frame::{Card, Head};
-use linerate_document::number::known;
+use linerate_document::number::{known, local_time};
 use linerate_document::plot::Plot;
 use linerate_document::record::RunPage;
 use linerate_document::style::Style;
@@ -33,7 +33,7 @@ pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
     let host = &sweep.plan.host;
     let client = sweep.provenance.client.name.as_deref();
     page.head.title = format!("{} → {host}: sweep", client.unwrap_or("client"));
-    page.head.facts = vec![sweep.provenance.started_at.clone(), cost(sweep)];
+    page.head.facts = vec![local_time(&sweep.provenance.started_at), cost(sweep)];
     page.document("linerate sweep").html()
 }
 
@@ -80,32 +80,23 @@ fn cards(sweep: &Sweep) -> Vec<Card> {
         return Vec::new();
     }
 
-    let (mut cards, levels): (Vec<Card>, Vec<&Level>) =
-        sweep.factors.iter().filter_map(advised).unzip();
-    if let [level] = levels.as_slice() {
+    let mut cards: Vec<Card> = sweep.factors.iter().filter_map(advised).collect();
+    // The values of the answer, which has runs of its own.
+    if let Recommendation::Use { leader, interval } = &sweep.answer {
         let objective = sweep.plan.objective;
-        let interval = level
-            .range
-            .map(|range| format!("runs {}", values::interval(objective, range)));
-        let value = values::value(objective, level.median);
-        cards.push(Card::new(
-            values::title(objective),
-            value,
-            interval.unwrap_or_default(),
-        ));
-        cards.extend(
-            level
-                .metrics
-                .rtt_us
-                .filter(|_| objective != Objective::Latency)
-                .map(|us| Card::new("round trip", values::delay(us), "")),
-        );
+        let ends = values::interval(objective, *interval);
+        let note = format!("{ends}, {:.0} % confidence", sweep.plan.confidence * 100.0);
+        let value = values::value(objective, leader.value);
+        cards.push(Card::new(values::title(objective), value, note));
+        let rtt_us = leader.metrics.rtt_us;
+        let rtt_us = rtt_us.filter(|_| objective != Objective::Latency);
+        cards.extend(rtt_us.map(|us| Card::new("round trip", values::delay(us), "")));
     }
     cards
 }
 
 /// The advised level of a factor, and the levels that are as good.
-fn advised(factor: &FactorResult) -> Option<(Card, &Level)> {
+fn advised(factor: &FactorResult) -> Option<Card> {
     let level = factor.levels.get(factor.advised)?;
     let ends = [factor.plateau.start(), factor.plateau.end()];
     let [low, high] = ends.map(|at| factor.levels.get(*at).map(|level| &*level.label));
@@ -113,7 +104,7 @@ fn advised(factor: &FactorResult) -> Option<(Card, &Level)> {
         true => String::new(),
         false => format!("plateau {} to {}", low?, high?),
     };
-    Some((Card::new(&factor.name, &level.label, note), level))
+    Some(Card::new(&factor.name, &level.label, note))
 }
 
 const COMMAND: &str = "The same test with plain iperf3";

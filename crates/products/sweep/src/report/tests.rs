@@ -544,7 +544,7 @@ fn page_of_a_record_has_its_answer_and_its_reports() {
         "{page}"
     );
     assert!(
-        page.contains("plateau: 10 to 11") && page.contains("<figcaption>received by streams"),
+        page.contains("plateau: 10 to 11") && page.contains("<figcaption>Received by streams"),
         "{page}"
     );
     assert!(!page.contains("best of 2 settings"), "{page}");

@@ -70,7 +70,7 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
 
     // What is complete is reported again without another run.
     let html = lab.path("report.html");
-    let again = lab.run(&["lab", "--resume", &directory, "--html", &html]);
+    let again = lab.run(&["lab", "--resume", &directory, "--html", &html, "-v"]);
     assert_eq!(again.code(), study.finished.code(), "{again:?}");
     assert!(
         !again.stderr.contains(" r1: "),

@@ -89,7 +89,7 @@ fn experiment_over_tls_is_stored_reported_and_resumed() {
     // All that is needed stands in the directory; nothing is run again.
     let page = lab.path("report.html");
     let again = lab.run(&[
-        "lab", "--phases", "2-3", "--resume", &directory, "--html", &page,
+        "lab", "--phases", "2-3", "--resume", &directory, "--html", &page, "-v",
     ]);
     assert_eq!(again.code(), study.finished.code(), "{again:?}");
     assert!(

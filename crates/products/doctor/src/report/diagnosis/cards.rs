@@ -5,7 +5,9 @@ use linerate_document::number::counted;
 use linerate_document::table::Table;
 use linerate_model::finding::{Diagnosis, Finding, Severity};
 
-use super::{advice, areas, details, limit, named, on_its_host, one_line, place, wording};
+use super::{
+    advice, areas, details, is_undecided, limit, named, on_its_host, one_line, place, wording,
+};
 
 /// The sentence of the verdict with the place of what it names, as a page begins with it.
 #[must_use]
@@ -27,6 +29,18 @@ pub fn limiting(diagnosis: &Diagnosis) -> Option<&Finding> {
     let named = named(diagnosis);
     let (label, _) = limit(&diagnosis.verdict, named);
     named.filter(|_| label == "Limit")
+}
+
+/// What to do first about the finding that the verdict names: a command, or advice.
+#[must_use]
+pub fn first_step(diagnosis: &Diagnosis) -> Option<String> {
+    let finding = named(diagnosis).filter(|_| !is_undecided(&diagnosis.verdict))?;
+    let commands = on_its_host(finding, &finding.remedy).into_iter();
+    let advice = advice(finding, &diagnosis.findings).map(|text| wording::without_ids(&text));
+    commands
+        .map(|command| one_line(&command))
+        .chain(advice)
+        .next()
 }
 
 /// Why the verdict is what it is: evidence, findings by severity, what was checked.

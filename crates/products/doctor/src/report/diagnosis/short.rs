@@ -1,7 +1,8 @@
 //! The report that fits a small terminal: the limit, what to do about it, what else was found, and
 //! how much was checked.
 
-use linerate_document::blocks::{Block, SHORT_COLUMN};
+use linerate_document::blocks::Block;
+use linerate_document::short::{Need, SHORT_COLUMN};
 use linerate_model::finding::{Confidence, Diagnosis, Finding, Severity};
 
 use super::{
@@ -18,7 +19,8 @@ const DIFFERENCES_SHOWN: usize = 4;
 
 /// The report as blocks of at most a dozen lines.
 pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
-    let mut blocks = limit_and_steps(diagnosis, false);
+    let parts = limit_and_steps(diagnosis, false).into_iter();
+    let mut blocks: Vec<Block> = parts.map(|(_, block)| block).collect();
     blocks.extend(checked(diagnosis).map(|text| entry("Checked", text)));
     blocks.extend(unread(diagnosis));
     blocks
@@ -26,33 +28,37 @@ pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
 
 /// The limit with its metrics, what to do about it, and what else was found. Of a direction the
 /// metrics are left out where the report `has_values` of each direction in a table.
-pub fn limit_and_steps(diagnosis: &Diagnosis, has_values: bool) -> Vec<Block> {
+pub fn limit_and_steps(diagnosis: &Diagnosis, has_values: bool) -> Vec<(Need, Block)> {
     let named = named(diagnosis);
     let verdict = &diagnosis.verdict;
     let (label, sentence) = limit(verdict, named);
+    let details = |block| (Need::Detail, block);
 
-    let mut blocks = vec![match named {
+    let answer = match named {
         Some(finding) => graded_in(SHORT_COLUMN, label, finding.severity, &sentence),
         None => entry(label, sentence),
-    }];
+    };
+    let mut parts = vec![(Need::Answer, answer)];
     let seen = named.filter(|finding| !has_values || !is_direction(finding));
-    blocks.extend(seen.map(|finding| entry("", metrics(finding, METRICS_SHOWN))));
+    parts.extend(seen.map(|finding| details(entry("", metrics(finding, METRICS_SHOWN)))));
     let lossy = diagnosis.loss.iter().filter(|split| split.lost > 0);
-    blocks.extend(lossy.map(|split| entry("", loss(split))));
+    parts.extend(lossy.map(|split| details(entry("", loss(split)))));
 
     if let Some(named) = named.filter(|_| !is_undecided(verdict)) {
-        blocks.extend(steps(named, diagnosis, STEPS_SHOWN));
+        let steps = steps(named, diagnosis, STEPS_SHOWN).into_iter();
+        parts.extend(steps.map(|step| (Need::Step, step)));
     }
 
     if label == "Result" || diagnosis.tests.len() > 1 {
-        blocks.extend(listed_tests(diagnosis));
+        parts.extend(listed_tests(diagnosis).into_iter().map(details));
     }
     if let Some(comparison) = &diagnosis.comparison {
-        blocks.extend(differences(comparison, false, DIFFERENCES_SHOWN));
+        let listed = differences(comparison, false, DIFFERENCES_SHOWN);
+        parts.extend(listed.into_iter().map(details));
     }
 
-    blocks.extend(others(diagnosis, named));
-    blocks
+    parts.extend(others(diagnosis, named));
+    parts
 }
 
 /// The finding is about a direction of a test, whose values stand in the table of a path.
@@ -94,7 +100,7 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
 
 /// The first finding that the verdict does not name, with its first step, and the number of others.
 /// One cause on several devices is one finding.
-fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
+fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<(Need, Block)> {
     let sentence = diagnosis.verdict.sentence.to_lowercase();
     let shown = diagnosis.findings.iter().filter(|finding| {
         let is_named = named.is_some_and(|named| std::ptr::eq(named, *finding))
@@ -118,12 +124,15 @@ fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
         return Vec::new();
     };
     let text = headline(first, places);
-    let mut blocks = vec![graded_in(SHORT_COLUMN, "Also", first.severity, &text)];
-    blocks.extend(steps(first, diagnosis, 1));
+    let also = graded_in(SHORT_COLUMN, "Also", first.severity, &text);
+    let mut parts = vec![(Need::Finding, also)];
+    let step = steps(first, diagnosis, 1).into_iter();
+    parts.extend(step.map(|step| (Need::Detail, step)));
     if lines.len() > 1 {
-        blocks.push(entry("", format!("{} more with -v", lines.len() - 1)));
+        let more = format!("{} more with -v", lines.len() - 1);
+        parts.push((Need::Detail, entry("", more)));
     }
-    blocks
+    parts
 }
 
 /// `A queue on the path delays packets (up): queue 177 ms`

@@ -142,6 +142,7 @@ impl Agent {
         // The deadline for a plan has been met; the lease bounds the time from here on.
         self.plan_until_ns = None;
         self.last_round = 0;
+        self.unconfirmed_round = None;
         self.faults = 0;
         self.lease = Some(Lease::new(now_ns, plan.lease_ms));
         self.actions.push_back(Action::Prepare(plan.clone()));
@@ -167,12 +168,12 @@ impl Agent {
             (Some(round), _) if present == Some(round) => {
                 self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel);
             }
-            // The round has ended, or was never here.
+            // The round has ended as far as is known, or was never here.
             (Some(round), _) => self.answer(
                 seq,
                 AgentMessage::Done(Done {
                     round: Some(round),
-                    ..Done::default()
+                    unconfirmed: self.unconfirmed_round == Some(round),
                 }),
             ),
             // The agent of a bus stays after a run, so a repeated CANCEL finds none.

@@ -58,6 +58,8 @@ impl Agent {
     pub(super) fn handle_stopped(&mut self, round: Option<u32>) {
         if matches!(&self.pending, Some(Pending::Stop(stop)) if stop.round == round) {
             self.complete_stop(false);
+        } else {
+            self.unconfirmed_round.take_if(|open| round == Some(*open));
         }
     }
 
@@ -71,6 +73,7 @@ impl Agent {
         else {
             return;
         };
+        self.unconfirmed_round = round.filter(|_| unconfirmed);
         let done = Done { round, unconfirmed };
 
         match seq {

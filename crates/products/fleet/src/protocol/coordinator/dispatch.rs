@@ -2,7 +2,9 @@
 
 use super::host::Host;
 use super::{Action, Coordinator, DropReason, HostState, Step};
-use crate::protocol::message::{AgentMessage, Envelope, FAULTS_MAX, Fail, Hello, VERSION, decode};
+use crate::protocol::message::{
+    AgentMessage, Done, Envelope, FAULTS_MAX, Fail, Hello, VERSION, decode,
+};
 
 impl Coordinator {
     /// Takes a line of a host without its end.
@@ -128,7 +130,7 @@ impl Coordinator {
                 });
                 self.arrive(Step::Preflight, index);
             }
-            AgentMessage::Done(done) => self.handle_done(index, done.round),
+            AgentMessage::Done(done) => self.handle_done(index, done),
             // Results and readings need a plan; anything before it is a fault.
             _ if !self.is_planned(index) => self.handle_fault(index),
             AgentMessage::Clocked(clocked) => self.handle_clocked(now_ns, index, clocked),
@@ -143,11 +145,17 @@ impl Coordinator {
         self.hosts.get(index).is_some_and(Host::has_open_plan)
     }
 
-    fn handle_done(&mut self, index: usize, round: Option<u32>) {
-        match round {
+    fn handle_done(&mut self, index: usize, done: Done) {
+        match done.round {
+            // Its tests may still run: CANCEL is repeated until they have ended.
+            Some(_) if done.unconfirmed => {}
             Some(round) => self.handle_round_done(index, round),
             None if self.awaits(Step::End, index) => {
                 self.arrive(Step::End, index);
+                // The agent has left, so nothing confirms it later.
+                if done.unconfirmed {
+                    self.unconfirmed.insert(index);
+                }
                 if let Some(host) = self.host_mut(index) {
                     host.presence = HostState::Out;
                 }

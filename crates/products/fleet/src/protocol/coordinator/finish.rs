@@ -28,8 +28,11 @@ impl Coordinator {
         self.open(Step::End, connected, now_ns.saturating_add(DONE_TIMEOUT_NS));
     }
 
-    pub(super) fn finish(&mut self, unconfirmed: Vec<usize>) {
+    /// The run has ended; the late hosts are those that have not answered.
+    pub(super) fn finish(&mut self, late: Vec<usize>) {
         self.is_over = true;
+        self.unconfirmed.extend(late);
+        let unconfirmed = self.unconfirmed.iter().copied().collect();
         self.actions.push_back(Action::Finished { unconfirmed });
     }
 }

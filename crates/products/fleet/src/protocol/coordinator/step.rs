@@ -185,7 +185,11 @@ impl Coordinator {
         host.parts.clear();
 
         if let Some(barrier) = &mut self.barrier {
-            barrier.waiting.remove(&index);
+            let was_awaited = barrier.waiting.remove(&index);
+            // The step no longer waits for its DONE, which therefore never confirms its end.
+            if was_awaited && barrier.step == Step::End {
+                self.unconfirmed.insert(index);
+            }
         }
 
         self.actions.push_back(Action::Dropped {

@@ -187,8 +187,8 @@ fn bound(text: &str, measure: MeasureName) -> Result<(f64, bool), String> {
 impl Names {
     fn of(name: &str) -> Option<Self> {
         let (plain, way) = match name.rsplit_once('.') {
-            Some((name, "forward")) => (name, Some(Way::Forward)),
-            Some((name, "reverse")) => (name, Some(Way::Reverse)),
+            Some((name, "up" | "forward")) => (name, Some(Way::Forward)),
+            Some((name, "down" | "reverse")) => (name, Some(Way::Reverse)),
             _ => (name, None),
         };
         let other = plain.parse().ok().map(|measure| (measure, way));

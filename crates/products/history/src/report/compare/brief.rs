@@ -44,7 +44,7 @@ pub(super) fn text(comparison: &Comparison, style: Style) -> String {
 }
 
 /// Results that decide: of one cell down before up, of several the strongest first.
-fn ranked(comparison: &Comparison) -> Vec<&Row> {
+pub(super) fn ranked(comparison: &Comparison) -> Vec<&Row> {
     let mut rows: Vec<&Row> = comparison
         .rows
         .iter()
@@ -63,7 +63,7 @@ fn ranked(comparison: &Comparison) -> Vec<&Row> {
 }
 
 /// `worse: received up -25.6 %`
-fn title(comparison: &Comparison, rows: &[&Row]) -> String {
+pub(super) fn title(comparison: &Comparison, rows: &[&Row]) -> String {
     let obstacles = &comparison.obstacles;
     let more = match obstacles.len().saturating_sub(OBSTACLES_SHOWN) {
         0 => String::new(),

@@ -11,12 +11,8 @@ use crate::conclude::compare::Row;
 const ROWS_MAX: usize = 8;
 
 /// The charts of the rows that decide.
-pub(super) fn plots(rows: &[Row]) -> Vec<Plot> {
-    let deciding: Vec<&Row> = rows
-        .iter()
-        .filter(|row| row.is_deciding)
-        .take(ROWS_MAX)
-        .collect();
+pub(super) fn plots(rows: &[&Row]) -> Vec<Plot> {
+    let deciding = rows.get(..ROWS_MAX).unwrap_or(rows);
     let sides = Plot {
         title: "Trials of both sides".to_owned(),
         key: "",
@@ -24,7 +20,7 @@ pub(super) fn plots(rows: &[Row]) -> Vec<Plot> {
         charts: deciding.iter().filter_map(|row| sides(row)).collect(),
     };
 
-    let changes = changes(&deciding).map(|chart| Plot {
+    let changes = changes(deciding).map(|chart| Plot {
         title: "B against A".to_owned(),
         key: "",
         note: "vertical: 95 % interval; a change within the floor is noise, one within the margin \
@@ -81,7 +77,7 @@ fn sides(row: &Row) -> Option<Chart> {
         }
     };
     let x = Axis::linear("side", side).at([1.0, 2.0]).between(0.5, 2.5);
-    let y = Axis::linear(info.meaning, move |value| info.unit.text(value))
+    let y = Axis::linear(row.name(), move |value| info.unit.text(value))
         .between((low - air).max(0.0), high + air);
 
     Chart::new(x, y, 240, series).checked()

@@ -5,7 +5,7 @@ use linerate_model::http::units::{
     bytes_name, duration_name, grouped, payload_name, percent, rate_name, time_name,
 };
 use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
-use linerate_model::stored_name;
+use linerate_model::numbers::per_s;
 
 use super::cells::JudgedCells;
 use super::input::StudyInput;
@@ -127,7 +127,7 @@ fn reached(cell: &Cell) -> Option<String> {
     });
     Some(format!(
         "{} responses/s of {}{share}",
-        grouped(ok_per_s as u64),
+        per_s(ok_per_s),
         payload_name(cell.key.payload_bytes)
     ))
 }
@@ -162,11 +162,18 @@ pub(super) fn whole(judged: &JudgedCells, idle: Option<&Idle>) -> Option<String>
 
 fn best(cell: &Cell) -> String {
     format!(
-        "{} with {} connections ({})",
+        "{} with {}",
         payload_name(cell.key.payload_bytes),
-        grouped(u64::from(cell.key.connections)),
-        stored_name(cell.verdict.primary.class)
+        connections(cell)
     )
+}
+
+/// `1 connection`, `1,024 connections`
+fn connections(cell: &Cell) -> String {
+    match cell.key.connections {
+        1 => "1 connection".to_owned(),
+        many => format!("{} connections", grouped(u64::from(many))),
+    }
 }
 
 fn held(idle: &Idle) -> Option<String> {
@@ -235,8 +242,8 @@ fn evidence(judged: &JudgedCells, row: &Row) -> String {
         format!(", 99 % within {}", time_name(p99_ns as f64))
     });
     format!(
-        "{} connections: {} responses/s{p99}",
-        grouped(u64::from(cell.key.connections)),
-        grouped(cell.median.ok_per_s.unwrap_or(0.0) as u64)
+        "{}: {} responses/s{p99}",
+        connections(cell),
+        per_s(cell.median.ok_per_s.unwrap_or(0.0))
     )
 }

@@ -405,7 +405,6 @@ fn sections_have_a_sentence_each() {
     );
     assert_eq!(
         whole,
-        "Best stable: 1k with 64 connections (network-bound), 10k with 16 connections \
-         (network-bound), 100k with 16 connections (network-bound)."
+        "Best stable: 1k with 64 connections, 10k with 16 connections, 100k with 16 connections."
     );
 }

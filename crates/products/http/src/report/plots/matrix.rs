@@ -37,7 +37,7 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
         format!("{} MB/s", mega(rate))
     });
     let chart = Chart::new(connections(&grid), rate, 330, series.collect());
-    let key = "ringed: best stable; dashed: what the network allows; ";
+    let key = "circle: highest stable throughput; dashed: what the network allows; ";
 
     Plot::of(
         "payload throughput over connections",
@@ -54,7 +54,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
         let row = grid.row(cell.key.payload_bytes);
         let is_cliff = row.is_some_and(|row| row.cliff_connections == Some(cell.key.connections));
         Some(Point {
-            label: is_cliff.then(|| "jumps".to_owned()),
+            label: is_cliff.then(|| "knee".to_owned()),
             is_marked: is_cliff,
             ..Point::new(x(cell), cell.median.p99_ns? as f64)
         })
@@ -84,7 +84,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
     let title = "latency over connections: 99th percentile and median";
     Plot::of(
         title,
-        "thin: median; ringed: where it jumps; ",
+        "thin: median; circle: knee of the 99th percentile; ",
         note(&grid),
         chart,
     )

@@ -101,6 +101,7 @@ pub(in crate::report) fn heat_map(study: &Study) -> Option<HeatMap> {
             .map(|c| format!("c{c}"))
             .collect(),
         rows: grid.payloads().into_iter().map(row).collect(),
+        frames_best: true,
     })
 }
 

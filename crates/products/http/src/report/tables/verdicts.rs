@@ -53,8 +53,29 @@ fn unused(cell: &model::Cell) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
+/// Each different advice once with its limit and the number of cells, that of most cells first.
+pub(in crate::report) fn by_advice(study: &Study) -> Vec<(&'static str, usize, &str)> {
+    let mut found: Vec<(&'static str, usize, &str)> = cells_by_advice(study)
+        .into_iter()
+        .map(|((class, advice), count)| (labels::limit(class), count, advice))
+        .collect();
+    found.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+    found
+}
+
 /// Each different advice once, with the number of cells it is for.
 fn advice(study: &Study) -> Vec<String> {
+    let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
+        format!(
+            "{} ({}): {advice}",
+            labels::limit(class),
+            labels::counted(count, "cell")
+        )
+    };
+    cells_by_advice(study).into_iter().map(text).collect()
+}
+
+fn cells_by_advice(study: &Study) -> BTreeMap<(VerdictClass, &str), usize> {
     let mut cells: BTreeMap<(VerdictClass, &str), usize> = BTreeMap::new();
     for cell in &study.cells {
         for judgement in std::iter::once(&cell.verdict.primary).chain(&cell.verdict.contributing) {
@@ -66,14 +87,7 @@ fn advice(study: &Study) -> Vec<String> {
         }
     }
 
-    let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
-        format!(
-            "{} ({}): {advice}",
-            labels::limit(class),
-            labels::counted(count, "cell")
-        )
-    };
-    cells.into_iter().map(text).collect()
+    cells
 }
 
 /// Each flag once, with the number of cells that have it.

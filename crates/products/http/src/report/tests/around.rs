@@ -78,7 +78,7 @@ const ELAPSED: Duration = Duration::from_millis(272_400);
 fn the_status_block_has_four_lines_whatever_is_known() {
     let expected = "\
 matrix 1k c64, repeat 2, measure; run 17 of 54, 4:32 so far, about 9:50 left
-101,400 responses/s, payload 103.8 MB/s, p99 1.20 ms, 0 errors, 64 open
+101,000 responses/s, payload 103.8 MB/s, p99 1.20 ms, 0 errors, 64 open
 client: CPU 41 % (busiest 63 %), n/a connections, n/a sent, n/a received
 server: CPU 95 % (busiest 100 %), 64 connections, 941 Mbit/s sent, 12.0 Mbit/s received
 ";
@@ -114,7 +114,7 @@ fn a_finished_run_is_one_line() {
     let run = &study.cells[4].runs[0];
     assert_eq!(
         finished_line(run, 4, 54, Style::PLAIN),
-        "[4/54] matrix 1k c64 r1: 101,866 responses/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, \
+        "[4/54] matrix 1k c64 r1: 102,000 responses/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, \
          busiest CPU client 63 % server 100 %\n"
     );
 

@@ -103,7 +103,7 @@ pub(super) fn run(
     let study = outcome?;
     // Stored first: an output that cannot be written loses no result.
     runner.record.keep_study(&crate::report::json(&study))?;
-    outputs::study(&study, spec.output, spec.html.as_deref())?;
+    outputs::study(&study, spec.output, spec.is_verbose, spec.html.as_deref())?;
     message
         .iter()
         .for_each(|message| runner.progress.line(message));

@@ -44,6 +44,8 @@ pub struct LabSpec {
     pub directory: Directory,
     /// Form of the output.
     pub output: Output,
+    /// The text has everything that was measured.
+    pub is_verbose: bool,
     /// Where the record goes.
     pub record: RecordOptions,
     /// File for an HTML report.
