@@ -293,6 +293,7 @@ pub fn spec() -> PhaseSpec {
         congestion: None,
         dscp: 0,
         raw: false,
+        hops: false,
         transaction: None,
     }
 }

@@ -15,6 +15,7 @@ mod busy_cpus;
 mod cases;
 mod certificate;
 mod certificates;
+pub mod chain;
 mod control_group;
 mod deadline;
 mod fleet_agent;

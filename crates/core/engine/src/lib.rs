@@ -12,6 +12,8 @@ mod error;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
+#[cfg(feature = "native")]
+pub mod hops;
 mod interrupts;
 mod lock;
 mod measure;

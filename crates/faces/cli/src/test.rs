@@ -133,7 +133,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: ProfileArg,
     /// Only these phases: size, idle, down, up, both, datagrams, and by name alone rr, crr, cps,
-    /// pps, pace, capacity
+    /// pps, pace, capacity, hops
     #[arg(long, value_name = "PHASE,...", value_delimiter = ',', value_parser = phase)]
     only: Vec<PhaseKind>,
     /// Without these phases
@@ -202,6 +202,12 @@ pub(crate) struct TestArgs {
     /// Do not ask the server for facts about its host
     #[arg(long)]
     no_facts: bool,
+    /// Do not trace the hops of the path
+    #[arg(long)]
+    no_hops: bool,
+    /// Look up the names of the hops (reverse DNS)
+    #[arg(long, conflicts_with = "no_hops")]
+    names: bool,
     #[command(flatten)]
     identity: IdentityArgs,
     #[command(flatten)]
@@ -273,6 +279,7 @@ Phases:
   cps, pps   most connections and datagrams per second without failures, and where these begin
   pace       datagrams on a schedule of 1000 per second; --rate 9.6M is 20000 (60 bytes each)
   capacity   most bits per second of IP packets, RFC 9097
+  hops       routers of the path from both ends, without load; loads and idle measure them anyway
 
 The server's key is remembered at the first test and compared afterwards, like ssh does.
 
@@ -281,6 +288,7 @@ Examples:
   linerate test 192.0.2.7 --profile quick          in 11 seconds
   linerate test 192.0.2.7 --expect 'down>=900M,p99<5ms'  exit code 5 where it is not
   linerate test 192.0.2.7 --only idle,rr           delays and requests alone
+  linerate test 192.0.2.7 --only hops --names      which routers are on the path?
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer, refused, or another \
 identity than demanded, 5 a limit of --expect was missed, 130 interrupted.";
@@ -367,6 +375,7 @@ impl TestArgs {
                 requires_native: self.identity.native,
             },
             wants_facts: !self.no_facts,
+            wants_names: self.names,
             wait_max: Duration::from_secs(self.wait),
             repeat: self.repeat,
             side_probe: self.side_probe,
@@ -378,6 +387,7 @@ impl TestArgs {
     }
 
     fn spec(self) -> PathSpec {
+        let without_hops = self.no_hops.then_some(PhaseKind::Hops);
         PathSpec {
             profile: match self.profile {
                 ProfileArg::Quick => Profile::Quick,
@@ -386,7 +396,7 @@ impl TestArgs {
                 ProfileArg::Draft09 => Profile::Draft09,
             },
             only: self.only,
-            skip: self.skip,
+            skip: self.skip.into_iter().chain(without_hops).collect(),
             load: self.time.map(Duration::from_secs),
             bytes_max: self.max_bytes,
             streams: self.streams,

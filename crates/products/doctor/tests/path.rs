@@ -159,6 +159,7 @@ fn report(words: &[String]) -> PathReport {
         };
         Some(SizeResult {
             mtu: mtu.parse().ok()?,
+            reported_by: None,
             how,
         })
     };

@@ -6,6 +6,7 @@ mod convex_hull;
 mod datagrams;
 mod delays;
 mod grade;
+mod hops;
 mod idle;
 mod input;
 mod jitter;
@@ -76,6 +77,7 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
         clock: clock.map(|clock| clock.estimate()),
         size: size(input),
         marks: path_marks(input),
+        path: hops::hops(input, &phases),
         idle,
         grade: grade(&added(&phases), input.probe),
         datagrams: datagrams::datagrams(&context, &mut absent),

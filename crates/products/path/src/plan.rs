@@ -201,6 +201,11 @@ fn has_phase(dialect: Dialect, kind: PhaseKind) -> bool {
     dialect == Dialect::Native || matches!(kind, K::Idle | K::Down | K::Up | K::Both | K::Datagrams)
 }
 
+/// Both ends trace the hops of the path while it runs.
+fn has_hops(kind: PhaseKind) -> bool {
+    matches!(kind, PhaseKind::Size | PhaseKind::Hops) || kind.has_probes()
+}
+
 /// Its load is datagrams.
 fn uses_udp(kind: PhaseKind) -> bool {
     use PhaseKind as K;
@@ -223,6 +228,8 @@ fn phases_of(kind: PhaseKind, spec: &PathSpec) -> Vec<PlannedPhase> {
 }
 
 fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> PlannedPhase {
+    use PhaseKind as K;
+
     let duration_max = duration(kind, spec).min(PHASE_MAX);
     let has_load = !kind.load_directions().is_empty();
     let load = has_load.then(|| load_plan(kind, spec, duration_max));
@@ -250,7 +257,10 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> 
         },
         streams_max,
         // One flow has the mark of the load; each further DSCP has a flow of its own.
-        probe_flows: 1 + spec.probe_dscps.len() as u32,
+        probe_flows: match kind {
+            K::Hops => 0,
+            _ => 1 + spec.probe_dscps.len() as u32,
+        },
         duration_max,
         rate_bps,
         connections_per_s: None,
@@ -259,6 +269,7 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> 
         congestion: spec.congestion.clone(),
         dscp: spec.dscp,
         raw: spec.raw && load.is_some(),
+        hops: has_hops(kind) && !spec.skip.contains(&K::Hops),
         transaction: has_transactions.then_some(TransactionSpec {
             request_bytes: spec.request_bytes,
             response_bytes: spec.response_bytes,
@@ -273,6 +284,7 @@ fn profile_seconds(kind: PhaseKind) -> [u64; 4] {
 
     match kind {
         K::Size => [1, 1, 2, 1],
+        K::Hops => [4, 4, 8, 4],
         K::Idle => [1, 2, 5, 2],
         K::Down | K::Up => [4, 8, 20, 60],
         K::Both => [4, 5, 12, 60],

@@ -4,9 +4,11 @@
 mod charts;
 mod details;
 mod goodput;
+mod hops;
 mod page;
 mod phases;
 mod progress;
+mod route;
 mod rows;
 mod scores;
 mod short;
@@ -123,6 +125,9 @@ fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>) -> Vec<Block> {
         diagnosis.map(doctor::findings).unwrap_or_default(),
     );
     section(&mut blocks, rows::results(report));
+    for table in hops::tables(&report.path) {
+        section(&mut blocks, vec![Block::Table(table)]);
+    }
     blocks.extend(details::tables(report).into_iter().map(Block::Table));
     section(&mut blocks, rows::absent(report));
     section(

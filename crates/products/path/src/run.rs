@@ -4,6 +4,7 @@ mod ceilings;
 mod examination;
 pub mod identity;
 mod iperf3;
+mod names;
 mod native;
 mod observers;
 mod searches;

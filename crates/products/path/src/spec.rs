@@ -21,6 +21,8 @@ pub struct PathTest {
     pub identity: IdentityOptions,
     /// The server's facts are wanted for the diagnosis.
     pub wants_facts: bool,
+    /// The hops have their names in the DNS.
+    pub wants_names: bool,
     /// Longest wait for a server that is busy.
     pub wait_max: Duration,
     /// Number of examinations, at least one.

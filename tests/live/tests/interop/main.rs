@@ -113,6 +113,7 @@ mod path {
     mod events;
     mod expect;
     mod fallback;
+    mod hops;
     mod hostile;
     mod known_link;
     mod known_middle;

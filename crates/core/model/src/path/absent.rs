@@ -27,6 +27,8 @@ pub const MTU_UP: &str = "MTU up";
 pub const MTU_DOWN: &str = "MTU down";
 /// Treatment of DSCP and ECN on the path.
 pub const MARKS: &str = "DSCP and ECN";
+/// Hops of the path.
+pub const HOPS: &str = "hops";
 /// Paced datagrams.
 pub const DATAGRAMS: &str = "datagrams";
 /// Loss by place at the server.

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum PhaseKind {
     /// MTU of each direction, and what becomes of DSCP and ECN.
     Size,
+    /// Hops of the path from both ends, without load.
+    Hops,
     /// Delays without load.
     Idle,
     /// Load from the server to the client.
@@ -35,8 +37,9 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Size,
+        Self::Hops,
         Self::Idle,
         Self::Down,
         Self::Up,
@@ -74,6 +77,7 @@ impl PhaseKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Size => "size",
+            Self::Hops => "hops",
             Self::Idle => "idle",
             Self::Down => "down",
             Self::Up => "up",

@@ -10,6 +10,7 @@ mod clock;
 mod delay;
 mod drops;
 mod event;
+mod hops;
 mod kind;
 mod load;
 mod load_phase;
@@ -27,6 +28,7 @@ pub use clock::{ClockEstimate, ClockMethod};
 pub use delay::{Delay, percentile, trimmed_mean};
 pub use drops::{HostDrops, HostDropsReader};
 pub use event::{EVENT_SCHEMA, FinishedPhase, LoadInterval, PathEvent};
+pub use hops::{Hop, HopAnswers, HopQueue, HopRtt, PathHops};
 pub use kind::{PathDirection, PhaseKind};
 pub use load::{
     CapacityFeedback, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadWindow, RateControl,

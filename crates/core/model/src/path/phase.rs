@@ -1,10 +1,11 @@
 //! Phases of an examination: what both ends agree on, and what an end measured.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LoadSample, PathDirection, PhaseKind, StreamTotals};
+use super::{HopAnswers, LoadSample, PathDirection, PhaseKind, StreamTotals};
 
 /// Transport of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,9 @@ pub struct PhaseSpec {
     /// Load without frames.
     #[serde(default)]
     pub raw: bool,
+    /// Both ends trace the hops of the path meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hops: bool,
     /// Requests and responses of `rr` and `crr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<TransactionSpec>,
@@ -222,6 +226,9 @@ pub struct EndpointPhase {
     /// CPU time of this process meanwhile, ns.
     #[serde(default)]
     pub cpu_ns: u64,
+    /// Answers of the hops of the path, from this end, by distance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopAnswers>,
     /// Failures of parts of it, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -250,6 +257,9 @@ pub struct SizeResult {
     pub mtu: u32,
     /// Evidence of the limit.
     pub how: SizeSignal,
+    /// Router that reported it; absent for other evidence, and where the server learned of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_by: Option<IpAddr>,
 }
 
 /// Result of a phase, both ends together, before it is judged.

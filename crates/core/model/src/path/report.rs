@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::PathHops;
 use super::PhaseKind;
 use super::clock::ClockEstimate;
 use super::load_phase::LoadPhase;
@@ -48,6 +49,9 @@ pub struct PathReport {
     /// What becomes of DSCP and ECN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marks: Option<Marks>,
+    /// Hops of the path, and the queues at them.
+    #[serde(flatten)]
+    pub path: PathHops,
     /// Without load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleDelays>,
@@ -91,6 +95,7 @@ impl PathReport {
             clock: None,
             size: PathMtu::default(),
             marks: None,
+            path: PathHops::default(),
             idle: None,
             phases: Vec::new(),
             datagrams: Vec::new(),

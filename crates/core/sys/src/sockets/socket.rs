@@ -402,3 +402,27 @@ const HOST_LEN_MAX: usize = 1025;
 
 /// Most addresses taken from one answer.
 const ADDRESSES_MAX: usize = 64;
+
+/// Name of an address in the DNS or the hosts file (getnameinfo(3)); `None` without one. Waits for
+/// the resolver.
+pub fn name_of(address: IpAddr) -> Option<String> {
+    // DNS names have at most 253 characters (RFC 1035).
+    let mut name = [0_u8; 256];
+    let address = SockAddr::from(SocketAddr::new(address, 0));
+
+    // SAFETY: the address is one of the length that is stated, and the buffer is writable in its
+    // whole length during the call.
+    let status = unsafe {
+        libc::getnameinfo(
+            address.as_ptr().cast(),
+            address.len(),
+            name.as_mut_ptr().cast(),
+            name.len() as libc::socklen_t,
+            std::ptr::null_mut(),
+            0,
+            libc::NI_NAMEREQD,
+        )
+    };
+    let name = std::ffi::CStr::from_bytes_until_nul(&name).ok()?;
+    (status == 0).then(|| name.to_string_lossy().into_owned())
+}

@@ -9,7 +9,11 @@ use crate::verdict::{NO_DATA, NO_LOAD, SLOW_START, UNKNOWN};
 /// Concludes from the verdict of every phase. Each direction counts with its own phase, and with
 /// that of both only where it has no other. Directions of one limit are one sentence; otherwise
 /// each has its part, and the verdict is named after the limit that explains first.
-pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) -> Verdict {
+pub(super) fn conclude(
+    phases: &[(PhaseKind, Verdict)],
+    findings: &[Finding],
+    has_places: bool,
+) -> Verdict {
     let alone: Vec<_> = phases
         .iter()
         .filter(|(kind, _)| *kind != PhaseKind::Both)
@@ -61,6 +65,19 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
             // A limit of both directions is as certain as in the less certain one.
             let confidence = others.iter().map(|(_, other)| other.confidence);
             verdict.confidence = confidence.fold(verdict.confidence, Ord::min);
+            // The narrowest hop of each direction may have a place of its own.
+            let elsewhere = others.iter().find(|(_, other)| {
+                other.verdict == PATH_RATE && plain(&other.sentence) != plain(&first.sentence)
+            });
+            if let Some((other, second)) = elsewhere {
+                verdict.sentence = format!(
+                    "{}: {}; {}: {}",
+                    other.name(),
+                    plain(&second.sentence),
+                    kind.name(),
+                    first.sentence
+                );
+            }
         }
     }
 
@@ -76,7 +93,8 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
         verdict.what_if = Some(format!("both directions at once: {}", both.sentence));
     }
 
-    if verdict.verdict == PATH_RATE {
+    // A place has the delay of its queue.
+    if verdict.verdict == PATH_RATE && !has_places {
         verdict.sentence = with_queues(&verdict.sentence, findings);
     }
 
@@ -191,7 +209,7 @@ mod tests {
             runner_up,
             share_of_time_percent,
             ..
-        } = conclude(&phases, &[]);
+        } = conclude(&phases, &[], false);
         (verdict, sentence, runner_up, share_of_time_percent)
     }
 
@@ -247,7 +265,7 @@ mod tests {
             assert_eq!(concluded(phases), expected, "{phases:?}");
         }
 
-        assert_eq!(conclude(&[], &[]).verdict, NO_LOAD);
+        assert_eq!(conclude(&[], &[], false).verdict, NO_LOAD);
     }
 
     #[test]
@@ -256,6 +274,6 @@ mod tests {
             (PhaseKind::Down, verdict("path", Confidence::High, 1)),
             (PhaseKind::Up, verdict("path", Confidence::Low, 1)),
         ];
-        assert_eq!(conclude(&phases, &[]).confidence, Confidence::Low);
+        assert_eq!(conclude(&phases, &[], false).confidence, Confidence::Low);
     }
 }

@@ -123,6 +123,11 @@ fn run_facts(
     addresses(&mut facts, &phase.stream_info);
     over_time(&mut facts, seconds);
     delays(&mut facts, report.idle.as_ref(), phase);
+    insert(
+        &mut facts,
+        "hop_queue_us",
+        router_queue_us(report, phase, direction),
+    );
 
     let elapsed_ns = phase.series.last().map_or(0, |last| last.at_ns);
     if is_up {
@@ -133,6 +138,21 @@ fn run_facts(
     }
 
     facts
+}
+
+/// Delay of a queue that the hops of the path place at a router: neither host holds it.
+fn router_queue_us(
+    report: &PathReport,
+    phase: &LoadPhase,
+    direction: PathDirection,
+) -> Option<f64> {
+    let length = report.path.length()?;
+    let is_alone = phase.kind.load_directions() == [direction];
+    let queue = report.path.queues.iter().find(|queue| {
+        let is_router = queue.first_hop >= 1 && queue.last_hop < length;
+        is_alone && is_router && queue.direction == direction
+    })?;
+    Some(queue.added_ns as f64 / 1e3)
 }
 
 /// Volumes that this end sent and the server received. Where no packet sizes were probed they show

@@ -8,6 +8,7 @@ mod conclusion;
 mod facts;
 mod merge;
 mod packets;
+mod place;
 
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{EndpointPhase, PathDirection, PathReport, PhaseKind};
@@ -21,6 +22,7 @@ use facts::busiest_thread;
 
 pub use facts::{PathRun, path_runs, sender_facts};
 pub use packets::record_path;
+pub use place::place;
 
 /// Observations during one load phase beside the report.
 #[derive(Debug)]
@@ -88,11 +90,17 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
 
     let across = across(&runs, hosts);
     let mut diagnosis = merge::merged(parts.iter().map(|(_, part)| part).chain([&across]));
-    let verdicts: Vec<_> = parts
+    let mut verdicts: Vec<_> = parts
         .into_iter()
         .map(|(kind, part)| (kind, part.verdict))
         .collect();
-    diagnosis.verdict = conclusion::conclude(&verdicts, &diagnosis.findings);
+    place::name_places(&mut verdicts, &report.path);
+    place::add_places(&mut diagnosis.findings, &report.path);
+    diagnosis.verdict = conclusion::conclude(
+        &verdicts,
+        &diagnosis.findings,
+        !report.path.queues.is_empty(),
+    );
 
     diagnosis
 }

@@ -3,9 +3,9 @@
 
 mod banner;
 mod command;
+mod printed_test;
 mod row;
 mod stream;
-mod test;
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use linerate_model::event::Endpoint;
 
 use banner::{Begun, Opening, Tool};
 pub use command::Command;
+pub(super) use printed_test::TextTest;
 use row::{Bracketed, Row, Subject};
 use stream::TextStream;
-pub(super) use test::TextTest;
 
 /// Tests of one text.
 const TESTS_MAX: usize = 100_000;

@@ -36,6 +36,7 @@ fn spec(kind: PhaseKind) -> PhaseSpec {
         congestion: None,
         dscp: 0,
         raw: false,
+        hops: false,
         transaction: None,
     }
 }
@@ -570,6 +571,7 @@ fn sizes_marks_and_transactions_are_taken_over() {
     let mut size = phase(PhaseKind::Size, S);
     let mtu = |mtu| SizeResult {
         mtu,
+        reported_by: None,
         how: SizeSignal::BlackHole,
     };
     size.size = vec![

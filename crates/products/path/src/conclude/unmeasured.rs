@@ -43,6 +43,12 @@ pub fn unmeasured(phase: &PhaseResult) -> Option<String> {
             (!is_known).then(|| "no packet was answered".to_owned())
         }
 
+        PhaseKind::Hops => {
+            let ends = [Some(&phase.local), phase.remote.as_ref()];
+            let is_silent = ends.into_iter().flatten().all(|end| end.hops.is_empty());
+            is_silent.then(|| "no hop answered".to_owned())
+        }
+
         PhaseKind::Datagrams | PhaseKind::Pps | PhaseKind::Pace | PhaseKind::Capacity => {
             without_datagrams(phase)
         }
@@ -130,6 +136,7 @@ mod tests {
             congestion: None,
             dscp: 0,
             raw: false,
+            hops: false,
             transaction: None,
         })
     }
@@ -259,6 +266,7 @@ mod tests {
             PathDirection::Up,
             SizeResult {
                 mtu: 1500,
+                reported_by: None,
                 how: SizeSignal::Unlimited,
             },
         )];

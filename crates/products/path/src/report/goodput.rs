@@ -1,7 +1,7 @@
 //! The answer of the report: rates, delays under load, and how far both can be trusted.
 
-use linerate_document::number::known;
 use linerate_document::number::percent;
+use linerate_document::number::{counted, known};
 use linerate_document::table::Table;
 use linerate_model::numbers::rate;
 use linerate_model::path::{LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
@@ -26,6 +26,14 @@ pub(super) fn answer(report: &PathReport) -> String {
     if parts.is_empty() {
         let idle = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
         parts.extend(idle.map(|ns| format!("RTT {} without load", wording::signed_ns(ns))));
+    }
+
+    if parts.is_empty()
+        && let Some(last) = report.path.from_client.last()
+    {
+        let rtt = last.idle.as_ref().map(|rtt| wording::ns(rtt.p50_ns));
+        parts.push(counted(usize::from(last.hop), "hop"));
+        parts.extend(rtt.filter(|_| last.is_end).map(|rtt| format!("RTT {rtt}")));
     }
 
     if parts.is_empty() {

@@ -3,7 +3,7 @@
 
 use linerate_doctor::report as doctor;
 use linerate_document::blocks::Block;
-use linerate_document::frame::{Badge, Card, Head, Queue, Route, Segment, Station};
+use linerate_document::frame::{Badge, Card, Head};
 use linerate_document::number::percent;
 use linerate_document::record::RunPage;
 use linerate_model::finding::Diagnosis;
@@ -11,22 +11,8 @@ use linerate_model::numbers::rate;
 use linerate_model::path::{LoadPhase, PathReport, PhaseKind};
 use linerate_model::record::RunRecord;
 
-use super::{charts, details, goodput, remarks, reports, rows, scores, wording};
-
-/// Verdicts whose limit lies between the two hosts.
-const BETWEEN: [&str; 11] = [
-    "path-rate",
-    "path",
-    "path-or-receiver",
-    "policer",
-    "slower-link",
-    "one-direction",
-    "path-mtu",
-    "reordering",
-    "loss-or-congestion",
-    "loss-on-path",
-    "radio",
-];
+use super::route::route;
+use super::{charts, details, goodput, hops, remarks, reports, rows, scores, wording};
 
 /// The page of the first test of a path in a record; `None` of a record without one.
 pub(super) fn page(record: &RunRecord) -> Option<RunPage> {
@@ -117,73 +103,6 @@ fn verdict(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
     diagnosis.map_or_else(|| goodput::answer(report), doctor::sentence)
 }
 
-fn route(record: &RunRecord, report: &PathReport, diagnosis: Option<&Diagnosis>) -> Route {
-    let name = |name: &Option<String>, or: &str| name.clone().unwrap_or_else(|| or.to_owned());
-    let limit = diagnosis.and_then(|diagnosis| Some((diagnosis, doctor::limiting(diagnosis)?)));
-    let [client, path, server] = limit.map_or([false; 3], |(diagnosis, finding)| {
-        let is_between = BETWEEN.contains(&diagnosis.verdict.verdict.as_str());
-        let is_server = !is_between && finding.subject.starts_with("server");
-        [!is_between && !is_server, is_between, is_server]
-    });
-
-    Route {
-        stations: vec![
-            Station {
-                name: name(&record.path.client, "this host"),
-                detail: "client".to_owned(),
-                is_narrowest: client,
-            },
-            Station {
-                name: report.target.host.clone(),
-                detail: name(&report.target.program, "server"),
-                is_narrowest: server,
-            },
-        ],
-        segments: vec![Segment {
-            lines: charts::directions(report),
-            is_narrowest: path,
-            queues: queues(report),
-        }],
-    }
-}
-
-/// The queue of each direction under the load that fills it most; where the clocks of both ends are
-/// not related, what a load adds to the round trip.
-fn queues(report: &PathReport) -> Vec<Queue> {
-    let longest = |name: &str, ns: fn(&LoadPhase) -> Option<i64>| {
-        let found = report
-            .phases
-            .iter()
-            .filter_map(|phase| Some((ns(phase)?, phase.kind)));
-        let (ns, kind) = found.max_by_key(|(ns, _)| *ns)?;
-        let text = format!("{name} {}, load {}", wording::signed_ns(ns), kind.name());
-        (ns > 0).then_some((ns, text))
-    };
-    let ways = [
-        longest("queue down", |phase| phase.queue_down?.p50_ns),
-        longest("queue up", |phase| phase.queue_up?.p50_ns),
-    ];
-    let mut found: Vec<(i64, String)> = ways.into_iter().flatten().collect();
-    if found.is_empty() {
-        found.extend(longest("queue", |phase| phase.added_p50_ns));
-    }
-
-    let most = found
-        .iter()
-        .map(|(ns, _)| *ns)
-        .max()
-        .unwrap_or(1)
-        .max(QUEUE_FULL_NS);
-    let queue = |(ns, text)| Queue {
-        text,
-        share: ns as f64 / most as f64,
-    };
-    found.into_iter().map(queue).collect()
-}
-
-/// A queue of this length fills its bar: the grade C begins there, and a short queue is no fault.
-const QUEUE_FULL_NS: i64 = 60_000_000;
-
 /// Rows of a table; a page of a test has at most 150 kB.
 const ROWS_SHOWN: usize = 16;
 
@@ -197,7 +116,8 @@ fn folded(report: &PathReport) -> Vec<Block> {
     parts.push(("Loads".to_owned(), loads));
     parts.push(("Responsiveness".to_owned(), scores::scores(report)));
     parts.push(("Results".to_owned(), rows::results(report)));
-    for mut table in details::tables(report) {
+    let tables = hops::tables(&report.path).into_iter();
+    for mut table in tables.chain(details::tables(report)) {
         let title = std::mem::take(&mut table.title);
         let more = table.rows.len().saturating_sub(ROWS_SHOWN);
         table.rows.truncate(ROWS_SHOWN);

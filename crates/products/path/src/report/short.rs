@@ -13,7 +13,7 @@ use linerate_model::path::{
     Datagrams, Delay, Dialect, LoadPhase, LoadSample, PathReport, PhaseKind,
 };
 
-use super::{goodput, phases, rows, wording};
+use super::{goodput, hops, phases, rows, wording};
 
 /// Lines of a report that fits a small terminal.
 pub(super) const LINES_MAX: usize = 15;
@@ -33,6 +33,10 @@ pub(super) fn blocks(
     let has_loads = !report.phases.is_empty();
     if has_loads {
         parts.push((Need::Answer, Block::Table(table(&rows))));
+    } else {
+        // A trace without a load is what was asked for.
+        let hops = hops::tables(&report.path).into_iter();
+        parts.extend(hops.map(|table| (Need::Answer, Block::Table(table))));
     }
     parts.push((Need::Answer, Block::Space));
 

@@ -14,8 +14,8 @@ use linerate_model::path::{
 };
 use linerate_sys::clock;
 
-use super::ceilings;
 use super::observers::Observers;
+use super::{ceilings, names};
 use crate::conclude::{
     CeilingFacts, ClockFacts, ConcludeInput, conclude, goodput_bps, is_partial, samples,
 };
@@ -199,7 +199,10 @@ impl<P> Examination<'_, P> {
             input.state = PathState::Complete;
         }
 
-        let report = conclude(input);
+        let mut report = conclude(input);
+        if self.test.wants_names {
+            names::look_up(&mut report.path);
+        }
         let diagnosis = (!report.phases.is_empty()).then(|| diagnose_path(&report, self.observed));
         let samples = if self.test.wants_samples {
             samples(input)

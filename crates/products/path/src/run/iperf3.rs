@@ -1,6 +1,7 @@
 //! Examination against a server of iperf3: ordinary tests one after the other, with a probe beside
 //! them. What its protocol does not have is named, never estimated.
 
+mod hops;
 mod phase_over_iperf3;
 mod result;
 mod side_probe;
@@ -23,6 +24,7 @@ use super::steering::SharedObserver;
 use crate::conclude::unmeasured;
 use crate::plan::{LoadPlan, PlannedPhase, plan};
 use crate::report::PhaseProgress;
+use hops::ServerHops;
 use phase_over_iperf3::{Ended, Finished, Iperf3Peer};
 use side_probe::{Method, SideProber};
 
@@ -73,6 +75,7 @@ pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Exam
         first: Some(established),
         method,
         has_facts: false,
+        hops: ServerHops::new(test, remote),
     };
     let mut examination = start.begin(peer, remote, target, method.kind(), &planned);
     if let Some(reason) = refusal {
@@ -121,9 +124,17 @@ impl Examination<'_, Iperf3Peer> {
         let mut ended = Ok(());
 
         let method = self.peer.method;
-        if method.needs_no_test() {
-            let prober = SideProber::start(method, self.test, self.remote, None).map_err(failed)?;
+        let prober = match method.needs_no_test() {
+            true => Some(SideProber::start(method, self.test, self.remote, None).map_err(failed)?),
+            false => None,
+        };
+        let is_traced = planned.spec.hops && self.peer.hops.start();
+        if is_traced || prober.is_some() {
             ended = phase_over_iperf3::wait(planned.spec.duration_max, self.interrupts);
+        }
+
+        result.local.hops = self.peer.hops.end();
+        if let Some(prober) = prober {
             result.udp = prober.finish();
             result.local.elapsed_ns = clock::monotonic_ns().saturating_sub(result.started_ns);
         }

@@ -301,6 +301,7 @@ mod tests {
             congestion: None,
             dscp: 0,
             raw: false,
+            hops: false,
             transaction: None,
         }
     }

@@ -7,6 +7,7 @@ mod datagram_phase;
 mod event_loop;
 mod flow;
 mod handshake;
+mod hops;
 mod load_phase;
 mod path_mtu;
 mod phase;

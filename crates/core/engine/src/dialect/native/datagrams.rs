@@ -396,6 +396,7 @@ mod tests {
                 congestion: None,
                 dscp: 0,
                 raw: false,
+                hops: false,
                 transaction: None,
             };
             assert_eq!(gap_ns(&test_spec(&spec, header_bytes)), Some(1_000_000));

@@ -7,6 +7,7 @@
 mod active_phase;
 mod address_counts;
 mod address_proofs;
+mod client_hops;
 mod context;
 mod event_tokens;
 mod login_check;

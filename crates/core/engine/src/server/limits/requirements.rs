@@ -9,7 +9,7 @@
 //! |---|---|---|---|
 //! | pending connection | 1 | [`PENDING_BYTES`] | - |
 //! | test of iperf3 or iperf 2 | [`DESCRIPTORS_PER_TEST`], its streams, two per worker | [`BYTES_PER_TEST`], [`BYTES_PER_WORKER`], its blocks | a worker per stream at most |
-//! | session of the native dialect | the same, and [`Requirements::allotted`] | [`BYTES_PER_SESSION`], [`BYTES_PER_WORKER`], those of its probes | its workers and a responder |
+//! | session of the native dialect | the same, and [`Requirements::allotted`] | [`BYTES_PER_SESSION`], [`BYTES_PER_WORKER`], those of its probes | its workers, a responder and a tracer of hops |
 //!
 //! A connection without a session delivers at most [`TURN_BYTES`] in one turn of an event loop that
 //! others share.
@@ -45,6 +45,8 @@ pub(crate) struct SessionNeeds {
     pub(crate) transactions: u32,
     /// UDP flows.
     pub(crate) flows: u32,
+    /// Descriptors of the trace of the hops to the client, which has a thread.
+    pub(crate) tracer: u32,
 }
 
 /// Largest number of bytes that one connection without a session delivers in one turn. 178 TLS records
@@ -76,6 +78,9 @@ const BYTES_PER_PROBE: u64 = 40 << 10;
 /// Counters alone: responses are sent from a block that all connections share.
 #[cfg(feature = "native")]
 const BYTES_PER_TRANSACTION: u64 = 512;
+/// The part of the stack of a thread that is used, and the answers of 32 hops.
+#[cfg(feature = "native")]
+const BYTES_PER_TRACER: u64 = (64 + 128) << 10;
 /// A datagram of the largest size.
 #[cfg(feature = "native")]
 const BYTES_PER_FLOW: u64 = 12 << 10;
@@ -125,11 +130,15 @@ impl Requirements {
         let allotted = probes + transactions + flows + spare;
 
         Self {
-            descriptors: load.descriptors + DESCRIPTORS_PER_SESSION + allotted,
+            descriptors: load.descriptors
+                + DESCRIPTORS_PER_SESSION
+                + u64::from(needs.tracer)
+                + allotted,
             allotted,
             memory_bytes: load
                 .memory_bytes
                 .saturating_add(BYTES_PER_SESSION)
+                .saturating_add(u64::from(needs.tracer.min(1)) * BYTES_PER_TRACER)
                 .saturating_add(probes * BYTES_PER_PROBE)
                 .saturating_add(transactions * BYTES_PER_TRANSACTION)
                 .saturating_add(flows * BYTES_PER_FLOW),

@@ -162,6 +162,18 @@ pub fn set_receive_errors(fd: impl AsFd, on: bool) -> Result<()> {
     IPV4_RECEIVE_ERRORS.set(fd, on)
 }
 
+/// Lets [`crate::udp::QueuedError::extensions_at`] be filled in (`IP_RECVERR_RFC4884`,
+/// `IPV6_RECVERR_RFC4884`, Linux 5.9); of both families on an IPv6 socket.
+///
+/// # Errors
+/// The operating system's; `ENOPROTOOPT` of an older kernel.
+pub fn set_receive_icmp_extensions(fd: impl AsFd) -> Result<()> {
+    if is_v6(&fd)? {
+        IPV6_RECEIVE_EXTENSIONS.set(&fd, true)?;
+    }
+    IPV4_RECEIVE_EXTENSIONS.set(fd, true)
+}
+
 fn is_v6(fd: impl AsFd) -> Result<bool> {
     Ok(SockRef::from(&fd)
         .domain()
@@ -181,3 +193,7 @@ const IPV4_PATH_MTU: SocketOption<u32> = option!(IPPROTO_IP, IP_MTU);
 const IPV6_PATH_MTU: SocketOption<u32> = option!(IPPROTO_IPV6, IPV6_MTU);
 const IPV4_RECEIVE_ERRORS: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVERR);
 const IPV6_RECEIVE_ERRORS: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVERR);
+/// From the kernel's `in.h`; C libraries lack it.
+const IPV4_RECEIVE_EXTENSIONS: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVERR_RFC4884, 26);
+/// From the kernel's `in6.h`; C libraries lack it.
+const IPV6_RECEIVE_EXTENSIONS: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVERR_RFC4884, 31);

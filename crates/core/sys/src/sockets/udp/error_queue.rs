@@ -45,6 +45,10 @@ pub struct QueuedError<'a> {
     /// buffer. A router need not quote more than 8 bytes behind the IP header (RFC 792), which
     /// leaves nothing behind that of UDP. Empty for errors of this host.
     pub quoted: &'a [u8],
+    /// Where in the whole quote the extensions of the message begin (RFC 4884), in bytes behind the
+    /// UDP header. `None` without [`crate::sockopt::set_receive_icmp_extensions`], for a message
+    /// that has none, and for one whose extensions the kernel found damaged.
+    pub extensions_at: Option<usize>,
     /// When the kernel received the ICMP message, as [`super::Message::stamped_unix_ns`].
     pub stamped_unix_ns: Option<u64>,
     /// Time to live or hop limit with which the ICMP message arrived, as [`super::Message::ttl`].
@@ -100,7 +104,10 @@ impl QueuedError<'_> {
             i1,
             i2,
             i3,
-            ..,
+            x0,
+            x1,
+            extension_flags,
+            _,
         ] = fixed;
         let origin = match origin {
             ORIGIN_LOCAL => ErrorOrigin::Local,
@@ -108,6 +115,10 @@ impl QueuedError<'_> {
             ORIGIN_ICMP6 => ErrorOrigin::Icmp6,
             other => ErrorOrigin::Other(other),
         };
+
+        // `struct sock_ee_data_rfc4884`; an offset of 0 is that of a message without extensions.
+        let extensions_at = usize::from(u16::from_ne_bytes([x0, x1]));
+        let are_valid = extensions_at > 0 && extension_flags & INVALID_EXTENSIONS == 0;
 
         Some(Self {
             errno: i32::from_ne_bytes([e0, e1, e2, e3]),
@@ -118,12 +129,15 @@ impl QueuedError<'_> {
             offender: socket_addr_in(address).map(|address| unmap(address).ip()),
             to: None,
             quoted: &[],
+            extensions_at: are_valid.then_some(extensions_at),
             stamped_unix_ns: None,
             ttl: None,
         })
     }
 }
 
+/// `SO_EE_RFC4884_FLAG_INVALID`.
+const INVALID_EXTENSIONS: u8 = 1;
 /// `SO_EE_ORIGIN_LOCAL`.
 const ORIGIN_LOCAL: u8 = 1;
 /// `SO_EE_ORIGIN_ICMP`.

@@ -18,6 +18,7 @@ fn spec() -> PhaseSpec {
         congestion: Some("bbr".to_owned()),
         dscp: 46,
         raw: false,
+        hops: false,
         transaction: None,
     }
 }

@@ -32,7 +32,11 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     )?;
 
     let rise = rise_with_load(run)?;
-    require_time_left(scope, run)?;
+    // A queue at a router shows by itself that what is behind it takes no more.
+    let router = run.number("hop_queue_us");
+    if router.is_err() {
+        require_time_left(scope, run)?;
+    }
 
     for host in &scope.hosts {
         let there = run.at(*host);
@@ -44,10 +48,13 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     }
 
     require(line_rate(run).is_err(), "the link is full (TOP-01)")?;
-    let matched = matched()
+    let mut matched = matched()
         .read_rate(&rate, "received")
         .read(&spread, "at most 0.1: a steady rate")
         .because_all(rise.evidence);
+    if let Ok(queue) = &router {
+        matched = matched.read(queue, "at the exit of a router between the hosts");
+    }
 
     // The facts of one end do not show the limits of the other.
     let watched = scope.hosts.len() > 1;

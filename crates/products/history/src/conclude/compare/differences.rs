@@ -1,10 +1,12 @@
 //! Differences in the configuration of two runs, and those of them that forbid a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use linerate_doctor::Observed;
 use linerate_model::finding::Difference;
 use linerate_model::http::Study;
+use linerate_model::path::Hop;
 use linerate_model::record::{Body, Detail, RunRecord, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::stored_name;
@@ -49,6 +51,9 @@ pub(super) fn changes(a: &RunRecord, b: &RunRecord, trials: [Option<&Trial>; 2])
     let [spec_a, spec_b] = trials.map(specification);
     let mut changes = differing("test", &spec_a, &spec_b, (3, "another test"));
     changes.extend(differing("path", &path(a), &path(b), (3, "another path")));
+    if let [Some(a), Some(b)] = trials.map(hops) {
+        changes.extend(other_hops(a, b));
+    }
     changes.extend(differing(
         "tool",
         &tool(a),
@@ -185,6 +190,45 @@ fn path(run: &RunRecord) -> Members {
         .collect()
 }
 
+/// Hops of a test of a path.
+fn hops(trial: Option<&Trial>) -> Option<&[Hop]> {
+    match trial?.detail.as_ref()? {
+        Detail::Path(report) => Some(&report.path.from_client),
+        _ => None,
+    }
+}
+
+/// The hops of two tests of a path, where they are not those of one path. A hop that did not answer
+/// in one of them differs from none.
+fn other_hops(a: &[Hop], b: &[Hop]) -> Option<Change> {
+    let is_other = |(a, b): (&Hop, &Hop)| {
+        let of = |hop: &Hop| hop.other_flows.iter().copied().chain(hop.address).collect();
+        let [a, b]: [BTreeSet<IpAddr>; 2] = [of(a), of(b)];
+        !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
+    };
+    let ends = |hops: &[Hop]| hops.iter().any(|hop| hop.is_end);
+    let is_longer = ends(a) && ends(b) && a.len() != b.len();
+    if !is_longer && !a.iter().zip(b).any(is_other) {
+        return None;
+    }
+
+    let text = |hops: &[Hop]| {
+        let addresses = hops.iter().map(|hop| {
+            let address = hop.address.map(|address| address.to_string());
+            address.unwrap_or_else(|| "no answer".to_owned())
+        });
+        Some(addresses.collect::<Vec<_>>().join(", "))
+    };
+    Some(Change {
+        of: "path".to_owned(),
+        difference: Difference {
+            a: text(a),
+            b: text(b),
+            ..Difference::new("hops", 3, "another path")
+        },
+    })
+}
+
 fn tool(run: &RunRecord) -> Members {
     let version = run.origin.version.as_deref().unwrap_or_default();
     Members::from([(
@@ -215,4 +259,31 @@ fn differing(of: &str, a: &Members, b: &Members, (impact, why): (u8, &str)) -> V
             difference: difference(key),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_another_one_where_a_hop_that_answers_is() {
+        let of = |addresses: &[u8]| {
+            let hop = |(number, last): (u8, &u8)| Hop {
+                hop: number,
+                address: (*last > 0).then(|| [192, 0, 2, *last].into()),
+                is_end: usize::from(number) == addresses.len(),
+                ..Hop::default()
+            };
+            (1..).zip(addresses).map(hop).collect::<Vec<Hop>>()
+        };
+        for (a, b, is_changed) in [
+            (&[1, 2, 9][..], &[1, 2, 9][..], false),
+            (&[1, 2, 9], &[1, 0, 9], false),
+            (&[1, 2, 9], &[1, 3, 9], true),
+            (&[1, 2, 9], &[1, 2, 5, 9], true),
+        ] {
+            let change = other_hops(&of(a), &of(b));
+            assert_eq!(change.is_some(), is_changed, "{a:?} {b:?}");
+        }
+    }
 }

@@ -45,39 +45,13 @@ pub(super) fn run(
     let checks = requirements::checks(spec, &target, &hosts, &cells::keys(&planned));
     let expected = estimate(&spec.plan, spec.phases).total.time;
     let stop = Stop::new()?;
-    let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-    let mut progress =
-        SecondsPrinter::of_experiment(spec.output.quiet, spec.output.json_stream, count);
-
-    target
-        .server
-        .iter()
-        .flat_map(|side| &side.remarks)
-        .for_each(|remark| progress.line(remark));
-    progress.line(&introduction(&target, expected));
-    if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
-        return Err(Error::failed("cancelled by the user"));
-    }
-
-    if let Some(view) = spec.output.tui.then(open_view).flatten() {
-        progress.show(view, target.url.to_string());
-    }
+    let mut progress = introduced(spec, &target, open_view, planned.len(), expected)?;
 
     // After the question, so that a refusal leaves no directory.
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path.display()));
 
-    let is_kept = |planned: &&PlannedRun| {
-        kept.runs
-            .iter()
-            .any(|run| (run.key, run.repeat) == (planned.key, planned.repeat))
-    };
-    let ahead = planned.iter().filter(|run| !is_kept(run));
-    progress.expect(
-        ahead
-            .map(|run| estimate::run_time(&spec.plan, &run.key))
-            .sum(),
-    );
+    progress.expect(time_left(spec, &planned, &kept));
 
     let mut kept = Kept {
         notes: circumstances(&target),
@@ -139,6 +113,48 @@ pub(super) fn run(
     } else {
         code(&study, spec.asserts)
     })
+}
+
+/// Says what is about to be run, and asks where the user is to decide.
+fn introduced(
+    spec: &LabSpec,
+    target: &TargetServer,
+    open_view: OpenView,
+    runs: usize,
+    expected: Duration,
+) -> Result<SecondsPrinter, Error> {
+    let count = u32::try_from(runs).unwrap_or(u32::MAX);
+    let mut progress =
+        SecondsPrinter::of_experiment(spec.output.quiet, spec.output.json_stream, count);
+
+    target
+        .server
+        .iter()
+        .flat_map(|side| &side.remarks)
+        .for_each(|remark| progress.line(remark));
+    progress.line(&introduction(target, expected));
+    if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
+        return Err(Error::failed("cancelled by the user"));
+    }
+
+    if let Some(view) = spec.output.tui.then(open_view).flatten() {
+        progress.show(view, target.url.to_string());
+    }
+
+    Ok(progress)
+}
+
+/// Time that the runs take which are not kept yet.
+fn time_left(spec: &LabSpec, planned: &[PlannedRun], kept: &Kept) -> Duration {
+    let is_kept = |planned: &&PlannedRun| {
+        kept.runs
+            .iter()
+            .any(|run| (run.key, run.repeat) == (planned.key, planned.repeat))
+    };
+    let ahead = planned.iter().filter(|run| !is_kept(run));
+    ahead
+        .map(|run| estimate::run_time(&spec.plan, &run.key))
+        .sum()
 }
 
 fn code(study: &Study, is_asserted: bool) -> Outcome {

@@ -18,6 +18,7 @@ use linerate_model::{Direction, EndCondition, FailureKind, TestSpec, Transport};
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
+use super::hops::ServerHops;
 use super::result::{self, Collected};
 use super::side_probe::{Method, SideProber};
 use crate::plan::{LoadPlan, headers_bytes};
@@ -40,6 +41,7 @@ pub(super) struct Iperf3Peer {
     /// TCP handshakes of all tests.
     pub(super) handshakes: Vec<ProbeSample>,
     pub(super) has_facts: bool,
+    pub(super) hops: ServerHops,
 }
 
 /// Handshake of the first connection; it ended some moments ago.
@@ -92,6 +94,9 @@ impl Examination<'_, Iperf3Peer> {
         };
 
         let mut collected = Collected::default();
+        if spec.hops {
+            self.peer.hops.start();
+        }
         let ran = repeated(
             self.peer.first.take(),
             self.test.wait_max,
@@ -123,6 +128,8 @@ impl Examination<'_, Iperf3Peer> {
             &collected,
             std::mem::take(&mut load.samples),
         );
+
+        result.local.hops = self.peer.hops.end();
 
         finished(result, ran)
     }

@@ -17,6 +17,7 @@ use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof};
 
 use super::event_loop::{CONTROL, EventLoop};
 use super::handshake::{Connection, reconnect};
+use super::hops::KnownHops;
 use super::prober::ProbeTarget;
 use super::streams::StreamPlan;
 use super::{Login, NativeError, Peer, Target};
@@ -44,6 +45,8 @@ pub struct NativeClient {
     is_lost: bool,
     retry: Retry,
     pub(super) idle_rtt_ns: Option<i64>,
+    /// Hops that earlier phases found.
+    pub(super) hops: KnownHops,
     host_drops: Option<HostDropsReader>,
     /// The session cannot continue.
     failed: Option<ProtocolFailure>,
@@ -149,6 +152,7 @@ impl NativeClient {
             is_lost: false,
             retry: Retry::default(),
             idle_rtt_ns: None,
+            hops: KnownHops::default(),
             host_drops: None,
             failed: None,
         }

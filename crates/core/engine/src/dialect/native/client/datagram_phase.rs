@@ -129,7 +129,9 @@ impl NativeClient {
     ) -> Result<Option<DatagramRun>, NativeError> {
         let granted = self.granted(ready).into_iter().next();
         let opened = match granted {
-            Some(granted) => self.open_flow(granted, events)?.map(|fd| (granted, fd)),
+            Some(granted) => self
+                .open_flow(self.reserve(granted), events)?
+                .map(|fd| (granted, fd)),
             None => None,
         };
         let Some((granted, fd)) = opened else {

@@ -29,6 +29,8 @@ pub(super) struct Granted {
 pub(super) struct ReserveFlow {
     pub(super) remote: SocketAddr,
     pub(super) from: BindSpec,
+    /// Exactly this local end, if it is free.
+    pub(super) local: Option<SocketAddr>,
     pub(super) granted: Granted,
 }
 
@@ -53,7 +55,18 @@ impl ReserveFlow {
     pub(super) fn open(self, now_ns: u64) -> Result<Opening, EngineError> {
         let fail = Operation::InitStream.failed();
         let fd = socket::open(&self.remote, Protocol::Udp).map_err(&fail)?;
-        bind(&fd, &self.from, &self.remote).map_err(&fail)?;
+        let is_bound = self
+            .local
+            .is_some_and(|local| socket::bind(&fd, &local).is_ok());
+        let from = match is_bound {
+            // The device remains to be set.
+            true => BindSpec {
+                host: None,
+                ..self.from
+            },
+            false => self.from,
+        };
+        bind(&fd, &from, &self.remote).map_err(&fail)?;
         socket::connect(&fd, &self.remote).map_err(&fail)?;
         Ok(Opening {
             fd,

@@ -20,6 +20,7 @@ use super::{NativeError, is_refusal};
 use crate::data::quota::Quota;
 use crate::dialect::native::load::{EchoSamples, LoadRun, LoadStream};
 use crate::dialect::native::probe_budget::ProbeBudget;
+use crate::hops::HopSockets;
 use crate::reporter::Reporter;
 
 /// Controller of a running load and the sink of its events.
@@ -28,6 +29,13 @@ pub struct LoadController<'a> {
     pub control: &'a mut dyn LoadControl,
     /// Receives the events of the load, as those of a test.
     pub sink: Box<dyn EventSink>,
+}
+
+/// What measures the path beside a load.
+pub(super) struct LoadObservers {
+    pub(super) prober: Option<Prober>,
+    /// Flow of the trace of the hops, which begins with the load.
+    pub(super) hops: Option<HopSockets>,
 }
 
 /// Streams of this phase that are not opened yet, one after the other.
@@ -55,11 +63,12 @@ pub(super) fn run(
     client: &mut NativeClient,
     spec: &PhaseSpec,
     tokens: Vec<[u8; 16]>,
-    prober: Option<Prober>,
+    observers: LoadObservers,
     steering: LoadController<'_>,
     events: &mut EventLoop<'_>,
     result: &mut PhaseResult,
 ) -> Result<(), NativeError> {
+    let LoadObservers { prober, hops } = observers;
     let budget = prober.as_ref().map(Prober::budget).unwrap_or_default();
     let echoes = Arc::new(EchoSamples::new(Arc::clone(&budget)));
     let LoadController { control, sink } = steering;
@@ -93,6 +102,7 @@ pub(super) fn run(
     load.start()?;
     result.started_ns = load.start_ns.unwrap_or_default();
 
+    client.start_hops(hops)?;
     events.epoll.add(load.notice_fd(), NOTICE, Interest::READ)?;
     let probes = prober.as_ref();
     let driven = match drive(
@@ -114,6 +124,7 @@ pub(super) fn run(
     load.stop_senders();
     result.remote = Some(client.stop_phase(events)?);
     result.local = load.finish().0;
+    client.end_hops(result);
     pending.report_failures(result);
     result.in_band = echoes.take();
 

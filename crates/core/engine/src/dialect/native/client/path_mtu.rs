@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -41,10 +42,7 @@ enum ProbeOutcome {
         tos: u8,
     },
     /// The sender's interface or a router on the way has this limit.
-    TooLarge {
-        mtu: u32,
-        how: SizeSignal,
-    },
+    TooLarge(SizeResult),
     Lost,
 }
 
@@ -104,32 +102,30 @@ pub(super) fn examine(fd: &OwnedFd, id: FlowId, is_v6: bool, rtt: Duration, dscp
 impl SizeTest<'_> {
     /// The largest packet of a direction; `None` when not even the smallest one arrives.
     fn largest(&mut self, direction: PathDirection) -> Option<SizeResult> {
-        let (mut passes, mut fails, mut signal) = (None, None, SizeSignal::Unlimited);
+        let (mut passes, mut fails) = (None, None);
+        let mut signal = (SizeSignal::Unlimited, None);
         for mtu in LADDER {
             match self.try_size(direction, mtu) {
                 ProbeOutcome::Arrived { .. } => passes = Some(mtu),
-                ProbeOutcome::TooLarge { mtu: limit, how } => {
-                    signal = how;
+                ProbeOutcome::TooLarge(limit) => {
+                    signal = (limit.how, limit.reported_by);
                     // The limit of an own device, or of a router, is exact if a packet of that size
                     // passes.
-                    if limit > passes?
-                        && limit < mtu
+                    if limit.mtu > passes?
+                        && limit.mtu < mtu
                         && matches!(
-                            self.try_size(direction, limit),
+                            self.try_size(direction, limit.mtu),
                             ProbeOutcome::Arrived { .. }
                         )
                     {
-                        return Some(SizeResult {
-                            mtu: limit,
-                            how: signal,
-                        });
+                        return Some(limit);
                     }
 
                     fails = Some(mtu);
                     break;
                 }
                 ProbeOutcome::Lost => {
-                    signal = SizeSignal::BlackHole;
+                    signal = (SizeSignal::BlackHole, None);
                     fails = Some(mtu);
                     break;
                 }
@@ -137,21 +133,20 @@ impl SizeTest<'_> {
         }
 
         let (mut passes, Some(mut fails)) = (passes?, fails) else {
-            return passes.map(|mtu| SizeResult { mtu, how: signal });
+            return passes.map(|mtu| size_result(mtu, signal));
         };
         while fails - passes > RESOLUTION_BYTES {
             let middle = passes.midpoint(fails);
             match self.try_size(direction, middle) {
                 ProbeOutcome::Arrived { .. } => passes = middle,
-                ProbeOutcome::TooLarge { how, .. } => (fails, signal) = (middle, how),
+                ProbeOutcome::TooLarge(limit) => {
+                    (fails, signal) = (middle, (limit.how, limit.reported_by));
+                }
                 ProbeOutcome::Lost => fails = middle,
             }
         }
 
-        Some(SizeResult {
-            mtu: passes,
-            how: signal,
-        })
+        Some(size_result(passes, signal))
     }
 
     fn try_size(&mut self, direction: PathDirection, mtu: u32) -> ProbeOutcome {
@@ -196,10 +191,8 @@ impl SizeTest<'_> {
                 while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
                 // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the
                 // interface is the limit.
-                ProbeOutcome::TooLarge {
-                    mtu: sockopt::path_mtu(self.fd).unwrap_or(0),
-                    how: SizeSignal::Interface,
-                }
+                let mtu = sockopt::path_mtu(self.fd).unwrap_or(0);
+                ProbeOutcome::TooLarge(size_result(mtu, (SizeSignal::Interface, None)))
             }
             Err(_) => ProbeOutcome::Lost,
             Ok(_) => self.await_answer(direction, payload_bytes),
@@ -224,10 +217,8 @@ impl SizeTest<'_> {
                 Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
                     Ok(error) => match error.mtu_bytes() {
                         Some(mtu) => {
-                            return ProbeOutcome::TooLarge {
-                                mtu,
-                                how: SizeSignal::Reported,
-                            };
+                            let signal = (SizeSignal::Reported, error.offender);
+                            return ProbeOutcome::TooLarge(size_result(mtu, signal));
                         }
                         None => continue,
                     },
@@ -249,10 +240,7 @@ impl SizeTest<'_> {
                     } else {
                         SizeSignal::Reported
                     };
-                    return ProbeOutcome::TooLarge {
-                        mtu: answer.bytes,
-                        how,
-                    };
+                    return ProbeOutcome::TooLarge(size_result(answer.bytes, (how, None)));
                 }
                 (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
                     // A middlebox that cuts datagrams delivers them, but not whole.
@@ -270,6 +258,14 @@ impl SizeTest<'_> {
                 _ => {}
             }
         }
+    }
+}
+
+fn size_result(mtu: u32, (how, reported_by): (SizeSignal, Option<IpAddr>)) -> SizeResult {
+    SizeResult {
+        mtu,
+        how,
+        reported_by,
     }
 }
 

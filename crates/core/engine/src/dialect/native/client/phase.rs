@@ -15,7 +15,7 @@ use linerate_sys::poll::Interest;
 use super::control::NativeClient;
 use super::event_loop::EventLoop;
 use super::flow::{self, Granted, ReserveFlow};
-use super::load_phase::{self, LoadController};
+use super::load_phase::{self, LoadController, LoadObservers};
 use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober, SILENCE_NS};
 use super::transactions::{self, TransactionPlan};
 use super::{NativeError, path_mtu};
@@ -49,15 +49,18 @@ impl NativeClient {
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
         let events = &mut EventLoop::new(interrupts)?;
-        let ready = self.open_phase(&with_spare_flow(spec), events)?;
+        let ready = self.open_phase(&with_further_flows(spec), events)?;
         result.started_ns = clock::monotonic_ns();
 
         match (spec.kind, steering) {
             (PhaseKind::Size, _) => self.examine_sizes(spec, &ready, dscps, events, result),
             (PhaseKind::Down | PhaseKind::Up | PhaseKind::Both, Some(steering)) => {
-                let prober = self.start_prober(spec, &ready, dscps, events, result)?;
+                let observers = LoadObservers {
+                    prober: self.start_prober(spec, &ready, dscps, events, result)?,
+                    hops: self.open_hops(spec, hop_flow(spec), &ready, events, result)?,
+                };
                 let tokens = tokens(&ready.streams);
-                load_phase::run(self, spec, tokens, prober, steering, events, result)
+                load_phase::run(self, spec, tokens, observers, steering, events, result)
             }
             (PhaseKind::Datagrams | PhaseKind::Pace | PhaseKind::Pps, _) => {
                 self.run_datagrams(spec, &ready, events, result)
@@ -68,7 +71,11 @@ impl NativeClient {
             _ => {
                 self.start_phase(events)?;
                 let prober = self.start_prober(spec, &ready, dscps, events, result)?;
+                let hops = self.open_hops(spec, hop_flow(spec), &ready, events, result)?;
+                self.start_hops(hops)?;
+
                 let paused = self.pause(spec.duration_max, events);
+                self.end_hops(result);
                 if let Some(prober) = prober {
                     self.take_probes(prober, result);
                 }
@@ -95,8 +102,9 @@ impl NativeClient {
             .map(|granted| self.reserve(*granted));
 
         let marks = std::iter::once(spec.dscp).chain(dscps.iter().copied());
-        for (granted, dscp) in all.into_iter().zip(marks) {
-            let Some(fd) = self.open_flow(granted, events)? else {
+        let wanted = all.into_iter().take(spec.probe_flows as usize);
+        for (granted, dscp) in wanted.zip(marks) {
+            let Some(fd) = self.open_flow(self.reserve(granted), events)? else {
                 result
                     .absent
                     .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned()));
@@ -183,10 +191,10 @@ impl NativeClient {
     /// Opens a flow; `None` when no request is answered.
     pub(super) fn open_flow(
         &mut self,
-        granted: Granted,
+        flow: ReserveFlow,
         events: &mut EventLoop<'_>,
     ) -> Result<Option<OwnedFd>, NativeError> {
-        let mut opening = self.reserve(granted).open(clock::monotonic_ns())?;
+        let mut opening = flow.open(clock::monotonic_ns())?;
         events.epoll.add(&opening.fd, FLOW, Interest::READ)?;
         while opening.is_awaited() {
             if opening.advance(clock::monotonic_ns()) {
@@ -201,11 +209,12 @@ impl NativeClient {
         Ok(None)
     }
 
-    fn reserve(&self, granted: Granted) -> ReserveFlow {
+    pub(super) fn reserve(&self, granted: Granted) -> ReserveFlow {
         let target = self.probe_target(0);
         ReserveFlow {
             remote: target.remote,
             from: target.bind,
+            local: None,
             granted,
         }
     }
@@ -221,7 +230,9 @@ impl NativeClient {
         self.start_phase(events)?;
         let flow = self.granted(ready).into_iter().next();
         let opened = match flow {
-            Some(granted) => self.open_flow(granted, events)?.map(|fd| (fd, granted.id)),
+            Some(granted) => self
+                .open_flow(self.reserve(granted), events)?
+                .map(|fd| (fd, granted.id)),
             None => None,
         };
         if let Some((fd, id)) = opened {
@@ -229,9 +240,13 @@ impl NativeClient {
             let marks: Vec<u8> = std::iter::once(spec.dscp)
                 .chain(dscps.iter().copied())
                 .collect();
+            // Meanwhile the hops are found: later phases need only measure them.
+            let hops = self.open_hops(spec, hop_flow(spec), ready, events, result)?;
+            self.start_hops(hops)?;
             let found = path_mtu::examine(&fd, id, is_v6, self.first_rtt(), &marks);
 
             flow::close(&fd, id);
+            self.end_hops(result);
             (result.size, result.tos) = (found.size, found.tos);
         } else {
             result
@@ -290,13 +305,19 @@ impl NativeClient {
     }
 }
 
-/// The same phase with a flow in reserve, if it has probes and the server grants another one.
-fn with_spare_flow(spec: &PhaseSpec) -> PhaseSpec {
-    let spare = u32::from(spec.kind.has_probes() && (1..FLOWS_MAX).contains(&spec.probe_flows));
+/// The same phase with the flows that only this end knows of: one in reserve, if it has probes and
+/// the server grants another one, and that of the trace of the hops.
+fn with_further_flows(spec: &PhaseSpec) -> PhaseSpec {
     PhaseSpec {
-        probe_flows: spec.probe_flows + spare,
+        probe_flows: hop_flow(spec) + u32::from(spec.hops),
         ..spec.clone()
     }
+}
+
+/// Place of the flow of the trace among those that the server grants: behind all others.
+fn hop_flow(spec: &PhaseSpec) -> u32 {
+    let spare = spec.kind.has_probes() && (1..FLOWS_MAX).contains(&spec.probe_flows);
+    spec.probe_flows + u32::from(spare)
 }
 
 fn tokens(texts: &[String]) -> Vec<[u8; 16]> {

@@ -18,6 +18,7 @@ use super::phases::FLOWS_MAX;
 use super::responder::{Meter, Responder};
 use super::session::{Session, Waiting, announced};
 use crate::dialect::native::boot_id;
+use crate::hops;
 use crate::server::admission::Decision;
 use crate::server::context::ServerContext;
 use crate::server::limits::allotment::Allotment;
@@ -221,15 +222,18 @@ fn connections_max(hello: &Hello, host_max: u32) -> u32 {
 fn needs(hello: &Hello, transactions: u32) -> SessionNeeds {
     use PhaseKind as K;
 
-    let has_probes = hello
-        .wants
-        .iter()
-        .any(|kind| matches!(kind, K::Idle | K::Down | K::Up | K::Both));
+    let has_probes = hello.wants.iter().any(|kind| {
+        matches!(
+            kind,
+            K::Size | K::Hops | K::Idle | K::Down | K::Up | K::Both
+        )
+    });
     SessionNeeds {
         streams: hello.streams_max.saturating_mul(2),
         probe_connections: if has_probes { PROBE_CONNECTIONS_MAX } else { 0 },
         transactions,
         flows: if hello.wants.is_empty() { 0 } else { FLOWS_MAX },
+        tracer: if has_probes { hops::DESCRIPTORS } else { 0 },
     }
 }
 

@@ -8,7 +8,7 @@ use linerate_native::wire::message::{ClockReply, FlowGrant, Ready, Refusal};
 use linerate_native::wire::server::{Action, Input};
 use linerate_native::wire::stream_head::StreamKind;
 use linerate_sys::clock;
-use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::poll::Interest;
 
 use super::active_phase::ActivePhase;
 use super::context::{Context, Shared};
@@ -43,7 +43,7 @@ impl Session {
             Action::Admit(hello) => self.admit(hello, shared.context, server),
             Action::Resume(resume) => self.resume = Some(resume),
             Action::OpenPhase { spec, .. } => self.open_phase(&spec, shared, server),
-            Action::Start { .. } => self.start_phase(now, shared.epoll),
+            Action::Start { .. } => self.start_phase(now, shared),
             Action::Stop { .. } => self.end_phase(now, server),
             Action::Clock { sent_ns } => {
                 let now_ns = clock::monotonic_ns();
@@ -232,14 +232,19 @@ impl Session {
         }
     }
 
-    fn start_phase(&mut self, now: Instant, epoll: &Epoll) {
+    fn start_phase(&mut self, now: Instant, shared: &Shared<'_>) {
         let token = self.id() * KINDS + NOTICE;
         let Some(phase) = &mut self.phase else { return };
         let started = phase.start();
 
         if let Some(fd) = phase.notice_fd() {
             // Without it the deadlines of the phase wake the session.
-            let _ = epoll.add(fd, token, Interest::READ);
+            let _ = shared.epoll.add(fd, token, Interest::READ);
+        }
+
+        if phase.spec.hops {
+            let device = shared.context.spec.local.bind.device.as_deref();
+            self.start_hops(device);
         }
 
         match started {

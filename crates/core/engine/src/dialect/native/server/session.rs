@@ -21,12 +21,14 @@ use linerate_sys::sockopt;
 use linerate_trust::{ServerSession, random, verify_resume};
 
 use super::active_phase::ActivePhase;
+use super::client_hops::ClientHops;
 use super::context::{Context, Shared};
 use super::event_tokens::{CONTROL, KINDS};
 use super::request::PendingRequest;
 use super::responder::{Meter, Responder, Task};
-use crate::data::quota::Quota;
+use crate::data::quota::{Quota, Traffic};
 use crate::dialect::native::tls_stream::TlsStream;
+use crate::hops;
 use crate::server::context::ServerContext;
 use crate::server::dialect;
 use crate::server::limits::allotment::Allotment;
@@ -55,6 +57,7 @@ pub(super) struct Session {
     /// Meter of its probes and transactions.
     pub(super) meter: Meter,
     pub(super) request: Option<PendingRequest>,
+    pub(super) hops: ClientHops,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
     /// Name of the token that the client has proved.
@@ -149,6 +152,7 @@ impl Session {
             quota: Quota::default(),
             meter: Meter::default(),
             request: None,
+            hops: ClientHops::default(),
             facts: None,
             token_name: None,
             login: None,
@@ -326,10 +330,22 @@ impl Session {
         }
 
         let (mut result, facts) = phase.finish(probes);
+        result.hops = self.hops.end();
+        let sent: u32 = result.hops.iter().map(|hop| hop.sent).sum();
+        self.meter
+            .charge(Traffic::Probes, 0, u64::from(sent) * hops::PROBE_BYTES);
+
         result.concurrent_max = Some(server.stats.concurrent_max(self.id));
         self.facts = facts.or(self.facts.take());
         self.machine
             .handle_local(now, Input::PhaseEnded(Box::new(result)));
+    }
+
+    /// Traces the hops to the client until the phase ends.
+    pub(super) fn start_hops(&mut self, device: Option<&str>) {
+        if let Some(connection) = &self.connection {
+            self.hops.start(connection.fd.as_fd(), device);
+        }
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) {

@@ -56,7 +56,7 @@ impl Meter {
         }
     }
 
-    pub(super) fn charge(&self, traffic: Traffic, received_bytes: u64, sent_bytes: u64) {
+    pub(crate) fn charge(&self, traffic: Traffic, received_bytes: u64, sent_bytes: u64) {
         self.received_bytes
             .fetch_add(received_bytes, Ordering::Relaxed);
         self.sent_bytes.fetch_add(sent_bytes, Ordering::Relaxed);

@@ -1,0 +1,233 @@
+//! Sends the probes and reads their answers, in a thread of its own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use linerate_native::wire::datagram::{DatagramHead, DatagramType, HEAD_LEN};
+use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
+use linerate_sys::udp::{self, ErrorOrigin};
+use linerate_sys::{scheduling, socket, sockopt};
+
+use super::mpls;
+use super::sockets::HopSockets;
+use super::trace::{HopAnswer, HopProbe, HopTrace, OTHER_FLOWS};
+
+/// The thread. It ends when this is dropped.
+pub(super) struct HopTracer {
+    is_stopped: Arc<AtomicBool>,
+    wake: Arc<EventFd>,
+    thread: Option<JoinHandle<(HopTrace, HopSockets)>>,
+}
+
+struct Worker {
+    is_stopped: Arc<AtomicBool>,
+    wake: Arc<EventFd>,
+    epoll: Epoll,
+    sockets: HopSockets,
+    trace: HopTrace,
+    offset: RealtimeOffset,
+}
+
+/// What a socket had.
+enum Read {
+    Nothing,
+    /// Nothing that answers a probe.
+    Other,
+    Answer(HopAnswer),
+}
+
+/// Descriptors of a tracer: its sockets, an event and the set of both.
+pub(crate) const DESCRIPTORS: u32 = 1 + OTHER_FLOWS as u32 + 2;
+const WAKE: u64 = u64::MAX;
+/// Answers read per call.
+const ANSWERS_PER_CALL: usize = 64;
+/// Beginning of a quote: the head of the probe, and the extensions of the message behind it. RFC
+/// 4884 section 5.5 pads the quote to 128 bytes; stacks of labels are a few bytes more.
+const QUOTE_BYTES: usize = 512;
+/// Time to live of datagrams that are no probes, as Linux sets it.
+const TTL_USUAL: u8 = 64;
+
+impl HopTracer {
+    /// Starts the thread with what `trace` knows of the path.
+    ///
+    /// # Errors
+    /// When the system has no descriptor or thread left.
+    pub(super) fn start(sockets: HopSockets, mut trace: HopTrace) -> io::Result<Self> {
+        let (wake, epoll) = (Arc::new(EventFd::new()?), Epoll::new()?);
+        epoll.add(&wake, WAKE, Interest::READ)?;
+        for (flow, fd) in (0..).zip(&sockets.fds) {
+            epoll.add(fd, flow, Interest::READ)?;
+        }
+
+        trace.begin_phase();
+        let is_stopped = Arc::<AtomicBool>::default();
+        let worker = Worker {
+            is_stopped: Arc::clone(&is_stopped),
+            wake: Arc::clone(&wake),
+            epoll,
+            sockets,
+            trace,
+            offset: RealtimeOffset::read(),
+        };
+        let thread = thread::Builder::new()
+            .name("hop-tracer".into())
+            .spawn(move || worker.run())?;
+        Ok(Self {
+            is_stopped,
+            wake,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends the thread; returns what it found, and the sockets. `None` when the thread failed.
+    pub(super) fn finish(mut self) -> Option<(HopTrace, HopSockets)> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<(HopTrace, HopSockets)> {
+        self.is_stopped.store(true, Ordering::Release);
+        self.wake.signal();
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for HopTracer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Worker {
+    fn run(mut self) -> (HopTrace, HopSockets) {
+        // Beside a load a probe that leaves late meets another queue than the others of its round.
+        let _ = scheduling::wake_soon();
+        let mut events: Vec<Ready> = Vec::new();
+
+        while !self.is_stopped.load(Ordering::Acquire) {
+            let now_ns = clock::monotonic_ns();
+            while let Some(probe) = self.trace.poll(now_ns) {
+                self.send(probe);
+            }
+
+            let wait_ns = self.trace.next_ns().saturating_sub(clock::monotonic_ns());
+            // An interrupted wait is repeated.
+            let _ = self
+                .epoll
+                .wait(&mut events, Some(Duration::from_nanos(wait_ns)));
+            self.offset.refresh();
+            for event in &events {
+                match usize::try_from(event.token) {
+                    Ok(flow) if event.token != WAKE => self.receive(flow),
+                    _ => drop(self.wake.drain()),
+                }
+            }
+        }
+
+        if let Some(first) = self.sockets.fds.first() {
+            let _ = sockopt::set_ttl(first, TTL_USUAL);
+        }
+        (self.trace, self.sockets)
+    }
+
+    /// A probe that the kernel refuses stays without an answer.
+    fn send(&self, probe: HopProbe) {
+        let Some(fd) = self.sockets.fds.get(probe.flow) else {
+            return;
+        };
+        let head = self.sockets.id.head(
+            DatagramType::SizeProbe,
+            probe.sequence,
+            clock::monotonic_ns(),
+        );
+        let mut datagram = [0; HEAD_LEN];
+        head.encode_into(&mut datagram);
+
+        let _ = sockopt::set_ttl(fd, probe.ttl);
+        // An answer to an earlier probe is the error of the next call, which sends nothing and
+        // clears it: of four hops two had no probe.
+        let _ = udp::send(fd, &datagram).or_else(|_| udp::send(fd, &datagram));
+    }
+
+    fn receive(&mut self, flow: usize) {
+        for _ in 0..ANSWERS_PER_CALL {
+            let read = match self.read_error(flow) {
+                Read::Nothing => self.read_reply(flow),
+                read => read,
+            };
+            match read {
+                Read::Nothing => return,
+                Read::Other => {}
+                Read::Answer(answer) => self.trace.on_answer(answer),
+            }
+        }
+    }
+
+    /// The oldest entry of the error queue.
+    fn read_error(&self, flow: usize) -> Read {
+        let mut buffer = [0; QUOTE_BYTES];
+        let fd = self.sockets.fds.get(flow);
+        let Some(Ok(error)) = fd.map(|fd| udp::take_error(fd, &mut buffer)) else {
+            return Read::Nothing;
+        };
+        let (ErrorOrigin::Icmp | ErrorOrigin::Icmp6, Some(from)) = (error.origin, error.offender)
+        else {
+            return Read::Other;
+        };
+
+        let sequence = match DatagramHead::decode(error.quoted) {
+            Some(head) if head.id() == self.sockets.id => Some(head.sequence),
+            // The quote ends with the UDP header.
+            None if error.quoted.len() < HEAD_LEN => None,
+            _ => return Read::Other,
+        };
+        let read_ns = clock::monotonic_ns();
+        let stamped_ns = error
+            .stamped_unix_ns
+            .map(|unix_ns| self.offset.monotonic_ns(unix_ns).min(read_ns));
+        let extensions = error
+            .extensions_at
+            .and_then(|start| error.quoted.get(start..));
+
+        Read::Answer(HopAnswer {
+            flow,
+            sequence,
+            from,
+            is_end: error.to.is_some_and(|to| to.ip() == from),
+            received_ns: stamped_ns.unwrap_or(read_ns),
+            mpls_labels: extensions.map(mpls::labels).unwrap_or_default(),
+        })
+    }
+
+    /// A reply of the other end itself.
+    fn read_reply(&self, flow: usize) -> Read {
+        let Some(fd) = self.sockets.fds.get(flow) else {
+            return Read::Nothing;
+        };
+        let mut buffer = [0; 2 * HEAD_LEN];
+        let message = match udp::recv_message(fd, &mut buffer) {
+            Ok(message) => message,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Nothing,
+            // The error of an earlier probe, which the queue has as well.
+            Err(_) => return Read::Other,
+        };
+        let head = DatagramHead::decode(message.data).filter(|head| {
+            (head.datagram_type, head.id()) == (DatagramType::SizeAnswer, self.sockets.id)
+        });
+
+        match (head, socket::peer_addr(fd)) {
+            (Some(head), Ok(end)) => Read::Answer(HopAnswer {
+                flow,
+                sequence: Some(head.sequence),
+                from: end.ip(),
+                is_end: true,
+                received_ns: message.arrival_ns(self.offset, clock::monotonic_ns()),
+                mpls_labels: Vec::new(),
+            }),
+            _ => Read::Other,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The place of a queue on the path, in words.
+
+use linerate_document::number::time;
+use linerate_model::finding::{Evidence, Finding, Verdict};
+use linerate_model::path::{HopQueue, PathDirection, PathHops, PhaseKind};
+
+use crate::limit::PATH_RATE;
+
+/// Rule about a queue that delays packets.
+const LONG_QUEUE: &str = "LAT-02";
+
+/// `hop 2 (192.0.2.1) to hop 3 (192.0.2.9)`; where the place is not known exactly, `between hop 2
+/// (192.0.2.1) and the server`.
+pub fn place(queue: &HopQueue, path: &PathHops) -> String {
+    let (first, last) = (queue.first_hop, queue.last_hop);
+    let (from, to) = match queue.direction {
+        PathDirection::Up => (first, last.saturating_add(1)),
+        PathDirection::Down => (last, first.saturating_sub(1)),
+    };
+    let [from, to] = [from, to].map(|hop| station(hop, path));
+    match first == last {
+        true => format!("{from} to {to}"),
+        false => format!("between {from} and {to}"),
+    }
+}
+
+/// A hop in words; 0 is the client.
+fn station(number: u8, path: &PathHops) -> String {
+    if number == 0 {
+        return "this host".to_owned();
+    }
+    if path.length().is_none_or(|length| number >= length)
+        && !path
+            .from_client
+            .iter()
+            .any(|hop| hop.hop == number && !hop.is_end)
+    {
+        return "the server".to_owned();
+    }
+
+    let hop = path.from_client.iter().find(|hop| hop.hop == number);
+    let address = hop.and_then(|hop| hop.address);
+    let address = address.map_or_else(String::new, |address| format!(" {address}"));
+    match number {
+        1 => format!("your own router (hop 1{})", address.replacen(' ', ", ", 1)),
+        _ if address.is_empty() => format!("hop {number}"),
+        _ => format!("hop {number} ({})", address.trim_start()),
+    }
+}
+
+/// Names the place of the queue that sets the rate in the verdict of each load.
+pub(super) fn name_places(verdicts: &mut [(PhaseKind, Verdict)], path: &PathHops) {
+    for (kind, verdict) in verdicts {
+        let [direction] = kind.load_directions() else {
+            continue;
+        };
+        let mut queues = path
+            .queues
+            .iter()
+            .filter(|queue| queue.direction == *direction);
+        let Some(first) = queues.next().filter(|_| verdict.verdict == PATH_RATE) else {
+            continue;
+        };
+
+        let part = if first.first_hop == first.last_hop {
+            ""
+        } else {
+            "a hop "
+        };
+        let mut sentence = format!(
+            "{part}{} sets the rate: the queue at its exit adds {}",
+            place(first, path),
+            time(first.added_ns as f64)
+        );
+        if let Some(second) = queues.next() {
+            sentence += &format!(
+                ", and one at {} adds {}",
+                place(second, path),
+                time(second.added_ns as f64)
+            );
+        }
+        let finding = verdict
+            .sentence
+            .rfind(" (")
+            .filter(|_| verdict.sentence.ends_with(')'));
+        let finding = finding.map_or("", |at| verdict.sentence.split_at(at).1);
+        verdict.sentence = sentence + finding;
+    }
+}
+
+/// Adds the place to the findings about a queue of one direction.
+pub(super) fn add_places(findings: &mut [Finding], path: &PathHops) {
+    for finding in findings
+        .iter_mut()
+        .filter(|finding| finding.id == LONG_QUEUE)
+    {
+        let of_load = |queue: &&HopQueue| finding.subject.ends_with(queue.direction.name());
+        if let Some(queue) = path.queues.iter().find(of_load) {
+            let seen = Evidence::new("place", place(queue, path), "");
+            finding.evidence.push(seen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::path::Hop;
+
+    use super::*;
+
+    fn path() -> PathHops {
+        let hop = |number| Hop {
+            hop: number,
+            address: Some([192, 0, 2, number].into()).filter(|_| number != 3),
+            is_end: number == 4,
+            ..Hop::default()
+        };
+        PathHops {
+            from_client: (1..=4).map(hop).collect(),
+            ..PathHops::default()
+        }
+    }
+
+    #[test]
+    fn places_are_links_or_parts_of_the_path() {
+        use PathDirection::{Down, Up};
+
+        for (direction, first_hop, last_hop, expected) in [
+            (Up, 0, 0, "this host to your own router (hop 1, 192.0.2.1)"),
+            (
+                Up,
+                1,
+                1,
+                "your own router (hop 1, 192.0.2.1) to hop 2 (192.0.2.2)",
+            ),
+            (
+                Down,
+                2,
+                2,
+                "hop 2 (192.0.2.2) to your own router (hop 1, 192.0.2.1)",
+            ),
+            (Up, 2, 2, "hop 2 (192.0.2.2) to hop 3"),
+            (Up, 3, 3, "hop 3 to the server"),
+            (Down, 4, 4, "the server to hop 3"),
+            (Up, 2, 3, "between hop 2 (192.0.2.2) and the server"),
+            (
+                Down,
+                2,
+                3,
+                "between hop 3 and your own router (hop 1, 192.0.2.1)",
+            ),
+        ] {
+            let queue = HopQueue {
+                direction,
+                first_hop,
+                last_hop,
+                added_ns: 20_000_000,
+                seen_by: Vec::new(),
+            };
+            assert_eq!(place(&queue, &path()), expected);
+        }
+    }
+}
