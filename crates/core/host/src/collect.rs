@@ -12,7 +12,7 @@ use crate::kernel::cgroup::Group;
 use crate::kernel::file::Buffer;
 use crate::kernel::{self, cpu, procfs, sockets};
 use crate::nic::links::Link;
-use crate::nic::{ethtool, links, route, sysfs};
+use crate::nic::{ethtool, links, route, sysfs, tunnel};
 use crate::tc;
 
 const SOFTIRQS: &str = "/proc/softirqs";
@@ -44,7 +44,14 @@ pub fn collect(request: &Request) -> Snapshot {
         }
     }
 
-    let chosen = chosen(request, &snapshot, &all);
+    let mut chosen = chosen(request, &snapshot, &all);
+    // A tunnel is as fast as the device that carries it.
+    let below = chosen.iter().filter_map(|link| tunnel::below(link, &all));
+    for below in below.collect::<Vec<_>>() {
+        if !chosen.contains(&below) {
+            chosen.push(below);
+        }
+    }
     // Read once for all interfaces: with hundreds of CPUs the file has megabytes.
     let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let interrupts = procfs::interrupts(&text);

@@ -9,3 +9,4 @@ pub(crate) mod pci;
 pub(crate) mod route;
 pub(crate) mod rss;
 pub(crate) mod sysfs;
+pub(crate) mod tunnel;

@@ -29,6 +29,7 @@ mod diagnosis {
     mod prove;
     mod sweep;
     mod sweep_answers;
+    mod tunnels;
     mod vanished;
 }
 

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 
+use super::tunnel;
 use crate::netlink::client::dump;
 use crate::netlink::{attribute, text, u32_at, u32_of, u64_at};
 use crate::recorder::Recorder;
@@ -60,6 +61,7 @@ impl Link {
     /// Records its facts and counters.
     pub(crate) fn record(&self, snapshot: &mut Snapshot, all: &[Self]) {
         self.record_facts(snapshot, all);
+        tunnel::record(snapshot, self, all);
         self.record_counters(snapshot);
     }
 
@@ -113,14 +115,21 @@ impl Link {
     }
 
     /// Kind of a device that is no hardware: `veth`, `bridge`, `wireguard`.
-    fn kind(&self) -> Option<String> {
+    pub(super) fn kind(&self) -> Option<String> {
         if self.loopback {
             return Some("loopback".to_owned());
         }
 
+        self.info().and_then(|info| attribute(info, 1)).map(text)
+    }
+
+    /// What its kind adds (`IFLA_INFO_DATA`).
+    pub(super) fn info_data(&self) -> Option<&[u8]> {
+        attribute(self.info()?, 2)
+    }
+
+    fn info(&self) -> Option<&[u8]> {
         attribute(&self.body, 18)
-            .and_then(|info| attribute(info, 1))
-            .map(text)
     }
 
     /// True if its frames carry the tag of a VLAN: it is a VLAN device, or a bridge or bond all of

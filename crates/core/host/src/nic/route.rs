@@ -63,7 +63,7 @@ fn route_of(body: &[u8], links: &[Link]) -> Route {
     }
 }
 
-fn address_of(octets: &[u8]) -> Option<IpAddr> {
+pub(super) fn address_of(octets: &[u8]) -> Option<IpAddr> {
     match octets.len() {
         4 => octets.first_chunk::<4>().map(|v4| IpAddr::from(*v4)),
         16 => octets.first_chunk::<16>().map(|v6| IpAddr::from(*v6)),

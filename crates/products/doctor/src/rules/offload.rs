@@ -1,6 +1,6 @@
 //! Segmentation and receive offloads.
 
-use linerate_model::finding::Confidence;
+use linerate_model::finding::{Confidence, Inapplicable};
 use linerate_model::snapshot::Source;
 
 use super::cpu::thread_or_cpu_load;
@@ -8,13 +8,14 @@ use crate::arithmetic::percent;
 use crate::command::{Change, command};
 use crate::limit;
 use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, NoMatch, Ruling, Suspect, matched, require};
+use crate::ruling::{Match, NoMatch, Ruling, Suspect, inapplicable, matched, require, unknown};
 use crate::scope::{Facts, Nic};
 
 pub(super) const RULES: &[RuleRow] = &[
     ("OFF-01", Judge::Nic(off_01)),
     ("OFF-02", Judge::Nic(off_02)),
     ("OFF-03", Judge::Nic(off_03)),
+    ("TUN-01", Judge::Nic(tun_01)),
 ];
 
 /// CPUs that handle small packets in turn, sender, interrupts and receiver, are never full.
@@ -72,14 +73,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
                 .suspect("segmentation offload is off; it matters when the sender's CPU is busy");
         }
     };
-    // Small packets cost most where interrupts and the other end handle them, which is no time of
-    // the sender's thread. Beside a thread that is idle a busy CPU has other work.
-    let cpu = nic
-        .host
-        .busiest_cpu()
-        .ok()
-        .filter(|_| thread >= SENDER_ACTIVE);
-    let busy = cpu.map_or(thread, |cpu| cpu.max(thread));
+    let busy = load_of_sending(nic, thread);
 
     // Samples of the test can show what its mean does not.
     let is_limit = nic
@@ -94,6 +88,68 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     Ok(matched
         .because("load of the sender", percent(busy), "below 50 %")
         .fix_of_tokens(change))
+}
+
+/// Feature of a NIC that cuts the packets of a kind of tunnel.
+const TUNNEL_FEATURES: [(&str, &str); 8] = [
+    ("vxlan", "tx-udp_tnl-segmentation"),
+    ("geneve", "tx-udp_tnl-segmentation"),
+    ("gre", "tx-gre-segmentation"),
+    ("gretap", "tx-gre-segmentation"),
+    ("ip6gre", "tx-gre-segmentation"),
+    ("ipip", "tx-ipxip4-segmentation"),
+    ("sit", "tx-ipxip4-segmentation"),
+    ("ip6tnl", "tx-ipxip6-segmentation"),
+];
+
+/// The device below a tunnel does not cut its packets.
+fn tun_01(nic: &Nic<'_>) -> Ruling {
+    let kind = nic.text("net.kind")?;
+    let known = TUNNEL_FEATURES.iter().find(|(name, _)| *name == kind.value);
+    let Some((_, feature)) = known else {
+        return inapplicable(Inapplicable::Device, "it is no tunnel");
+    };
+    let name = nic.text("tunnel.below")?;
+    let carriers = || nic.host.nics().filter(|other| other.name == name.value);
+    let Some(below) = carriers().next() else {
+        return unknown("nic.*.feat", "the device below the tunnel is not known");
+    };
+
+    let state = below.text(&format!("feat.{feature}"))?;
+    require(
+        !state.value.starts_with("on"),
+        format!("{feature} is {state}"),
+    )?;
+    let thread = thread_or_cpu_load(&nic.host, "sender_thread_cpu").suspect(
+        "the NIC does not cut the packets of the tunnel; it matters when the sender's CPU is busy",
+    )?;
+    let busy = load_of_sending(nic, thread);
+    require(
+        busy >= SMALL_PACKETS_BUSY,
+        format!("the sender is {:.0} % busy", busy * 100.0),
+    )?;
+
+    let found = matched()
+        .read_text(&name, "carries the tunnel")
+        .read_text(&state, "on")
+        .because("load of the sender", percent(busy), "below 50 %");
+    let switch = |to: &str| command("ethtool -K {} {} {}", &[&below.name, feature, &to]);
+    Ok(match state.value.contains("fixed") {
+        true => found.advice("use a NIC that cuts packets of this tunnel, or more queues and CPUs"),
+        false => found.fix_of_tokens(switch("on").zip(switch("off"))),
+    })
+}
+
+/// Load of the sender's thread, or of the busiest CPU beside it.
+fn load_of_sending(nic: &Nic<'_>, thread: f64) -> f64 {
+    // Small packets cost most where interrupts and the other end handle them, which is no time of
+    // the sender's thread. Beside a thread that is idle a busy CPU has other work.
+    let cpu = nic
+        .host
+        .busiest_cpu()
+        .ok()
+        .filter(|_| thread >= SENDER_ACTIVE);
+    cpu.map_or(thread, |cpu| cpu.max(thread))
 }
 
 /// Features that segmentation needs, as ethtool(8) names them, and the kernel's features behind

@@ -242,10 +242,14 @@ fn set_mtu(name: &str, mtu: f64) -> Option<Command> {
 }
 
 /// Bytes that a tunnel adds to a packet over IPv4, at least.
-const TUNNELS: [(&str, f64); 7] = [
+const TUNNELS: [(&str, f64); 11] = [
     ("wireguard", 60.0),
     ("vxlan", 50.0),
     ("gre", 24.0),
+    ("geneve", 50.0),
+    ("gretap", 38.0),
+    ("ip6gre", 44.0),
+    ("ip6tnl", 40.0),
     ("ipip", 20.0),
     ("sit", 20.0),
     ("tun", 20.0),
@@ -268,13 +272,18 @@ fn tunnel(nic: &Nic<'_>) -> Option<(&'static str, f64)> {
     TUNNELS.into_iter().find(|(known, _)| *known == kind.value)
 }
 
-fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
+fn larger_than_below(nic: &Nic<'_>, (kind, least_overhead): (&str, f64)) -> Ruling {
     let mtu = nic.number("net.mtu")?;
-    let below: Vec<Nic<'_>> = nic
-        .host
-        .nics()
-        .filter(|nic| nic.carrier().is_ok())
-        .collect();
+    // With the ends of the tunnel its headers are known.
+    let overhead = nic
+        .number("tunnel.overhead")
+        .map_or(least_overhead, |bytes| bytes.value);
+    let carrier = nic.text("tunnel.below").ok();
+    let is_below = |other: &Nic<'_>| match &carrier {
+        Some(name) => other.name == name.value,
+        None => other.carrier().is_ok(),
+    };
+    let below: Vec<Nic<'_>> = nic.host.nics().filter(is_below).collect();
     let sizes = below
         .iter()
         .filter_map(|nic| Some((nic.name, nic.number("net.mtu").ok()?)));

@@ -33,10 +33,10 @@ pub(super) fn blocks(
     let has_loads = !report.phases.is_empty();
     if has_loads {
         parts.push((Need::Answer, Block::Table(table(&rows))));
-    } else {
-        // A trace without a load is what was asked for.
-        let hops = hops::tables(&report.path).into_iter();
-        parts.extend(hops.map(|table| (Need::Answer, Block::Table(table))));
+    } else if report.idle.is_none() {
+        // A trace alone is what was asked for.
+        let tables = hops::tables(&report.path).into_iter().map(Block::Table);
+        parts.extend(tables.map(|table| (Need::Answer, table)));
     }
     parts.push((Need::Answer, Block::Space));
 
