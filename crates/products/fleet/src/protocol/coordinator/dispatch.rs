@@ -130,7 +130,7 @@ impl Coordinator {
                 });
                 self.arrive(Step::Preflight, index);
             }
-            AgentMessage::Done(done) => self.handle_done(index, done),
+            AgentMessage::Done(done) => self.handle_done(index, &done),
             // Results and readings need a plan; anything before it is a fault.
             _ if !self.is_planned(index) => self.handle_fault(index),
             AgentMessage::Clocked(clocked) => self.handle_clocked(now_ns, index, clocked),
@@ -145,7 +145,7 @@ impl Coordinator {
         self.hosts.get(index).is_some_and(Host::has_open_plan)
     }
 
-    fn handle_done(&mut self, index: usize, done: Done) {
+    fn handle_done(&mut self, index: usize, done: &Done) {
         match done.round {
             // Its tests may still run: CANCEL is repeated until they have ended.
             Some(_) if done.unconfirmed => {}
