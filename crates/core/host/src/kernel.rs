@@ -137,7 +137,9 @@ const PROTOCOL_COUNTERS: &str = "\
                                  Tcp.InSegs Tcp.InErrs Tcp.InCsumErrors Tcp.EstabResets \
                                  Tcp.AttemptFails Tcp.OutRsts Udp.InDatagrams Udp.OutDatagrams \
                                  Udp.InErrors Udp.RcvbufErrors Udp.SndbufErrors Udp.MemErrors \
-                                 Udp.NoPorts Udp6InDatagrams Udp6OutDatagrams Udp6InErrors \
+                                 Udp.NoPorts Udp.InCsumErrors Ip.InAddrErrors \
+                                 Ip.OutNoRoutes InNoRoutes IPReversePathFilter Udp6NoPorts \
+                                 Udp6InCsumErrors Udp6InDatagrams Udp6OutDatagrams Udp6InErrors \
                                  Udp6RcvbufErrors Udp6SndbufErrors TCPLostRetransmit TCPTimeouts TCPSpuriousRTOs \
                                  TCPFastRetrans TCPSlowStartRetrans TCPRcvCollapsed PruneCalled \
                                  RcvPruned TCPRcvQDrop TCPBacklogDrop TCPZeroWindowDrop \

@@ -41,8 +41,8 @@ pub fn find(key: &str) -> Option<FactKey> {
         .or_else(|| all().find(|fact| matches(fact.pattern, key)))
 }
 
-/// `*` matches at least one character; names of interfaces may contain dots.
-fn matches(pattern: &str, key: &str) -> bool {
+/// True if a key is one of a pattern: `*` matches at least one character; names of interfaces may contain dots.
+pub fn matches(pattern: &str, key: &str) -> bool {
     let mut pattern = pattern.chars();
     match (pattern.next(), key.chars().next()) {
         (None, None) => true,

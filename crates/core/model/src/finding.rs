@@ -264,7 +264,7 @@ pub struct Comparison {
 }
 
 /// Areas by the prefixes of their rules' ids, in the order of a report.
-const AREAS: [(&[&str], &str); 22] = [
+const AREAS: [(&[&str], &str); 23] = [
     (&["WIN"], "windows"),
     (&["UDP"], "UDP buffers"),
     (&["CPU"], "CPUs"),
@@ -282,6 +282,7 @@ const AREAS: [(&[&str], &str); 22] = [
     (&["PCI"], "PCIe"),
     (&["MTU"], "MTU"),
     (&["ADDR"], "addresses"),
+    (&["DROP"], "drops by reason"),
     (&["PATH"], "path"),
     (&["LAT"], "delay under load"),
     (&["ECN"], "ECN and DSCP"),
@@ -354,8 +355,72 @@ pub struct LossSplit {
     /// Dropped by rules of the receiver's firewall.
     #[serde(default)]
     pub firewall: Option<u64>,
+    /// Dropped elsewhere by the receiver's kernel, by the reasons of its drops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<u64>,
     /// The rest: lost between the hosts.
     pub network: u64,
+}
+
+/// Packets that the kernel of a host dropped for one reason in one function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelDrop {
+    /// The host, or its end of the test.
+    pub host: String,
+    /// Name of the reason (`enum skb_drop_reason`); `None` where the kernel has none, before 5.17.
+    pub reason: Option<String>,
+    /// Function that dropped; `None` where the kernel hides the names of addresses.
+    pub function: Option<String>,
+    /// Packets.
+    pub packets: u64,
+    /// Half of the 95 % interval of `packets` where they are an estimate from a sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<u64>,
+    /// Part of the host that dropped: `firewall`, `socket buffer`; `None` where it is no loss, such
+    /// as a duplicate.
+    pub place: Option<String>,
+    /// Meaning of the reason.
+    pub meaning: String,
+    /// What to do or to compare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl KernelDrop {
+    /// Key of the counter: `drops.SOCKET_RCVBUFF.udp_queue_rcv_one_skb`.
+    pub fn key(&self) -> String {
+        let [reason, function] =
+            [&self.reason, &self.function].map(|name| name.as_deref().unwrap_or("unknown"));
+        format!("drops.{reason}.{function}")
+    }
+}
+
+/// What a CPU of a host did, by samples of its stacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuWork {
+    /// The host, or its end of the test.
+    pub host: String,
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// Part of the time in which it was not idle, percent.
+    pub busy_percent: f64,
+    /// Classes of work, the largest first.
+    pub classes: Vec<WorkShare>,
+}
+
+/// One class of the work of a CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkShare {
+    /// Name of the class: `copy`, `netfilter`, `program`.
+    pub class: String,
+    /// Its part of the time in which the CPU was not idle, percent.
+    pub percent: f64,
+    /// Function or module with most samples of it, where that distinguishes causes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
 }
 
 /// A test that a pasted text or a report of another program has, in one direction.
@@ -369,7 +434,7 @@ pub struct ReadTest {
 }
 
 /// A whole diagnosis.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
@@ -387,6 +452,15 @@ pub struct Diagnosis {
     /// Where the datagrams of a UDP test were lost, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<LossSplit>,
+    /// Packets that the kernels of the hosts dropped meanwhile: of the test where there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drops: Vec<KernelDrop>,
+    /// What the busiest CPUs did meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<CpuWork>,
+    /// Why the CPUs of a host were not sampled: `server: needs CAP_PERFMON (root)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work_unknown: Vec<String>,
     /// The tests that were read, where the facts are not of a test of this program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<ReadTest>,
@@ -430,6 +504,9 @@ impl Diagnosis {
             ruled_out: Vec::new(),
             not_evaluated: Vec::new(),
             loss: Vec::new(),
+            drops: Vec::new(),
+            work: Vec::new(),
+            work_unknown: Vec::new(),
             tests: Vec::new(),
             placement: Vec::new(),
             differences: None,

@@ -1,5 +1,5 @@
 //! The thin Linux layer of linerate: sockets and their options, byte streams and batched datagrams,
-//! readiness, clocks, CPUs, processes, users and signals.
+//! readiness, clocks, CPUs, events of the kernel, processes, users and signals.
 //!
 //! The layer knows no protocol and depends on no other crate of the project. System structures stay
 //! private; what a kernel cannot do is an error with the operation's name
@@ -25,7 +25,7 @@ mod sockets;
 mod syscall;
 
 pub use error::{OsError, Result};
-pub use host::{clock, cpu, file_access, file_system, memory, random, timer};
+pub use host::{clock, cpu, file_access, file_system, memory, perf_event, random, timer, tracefs};
 pub use network::{ethtool, interfaces, netlink, xtables};
 pub use page_buffer::PageBuffer;
 pub use processes::{

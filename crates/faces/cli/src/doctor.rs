@@ -39,6 +39,9 @@ pub(crate) struct DoctorArgs {
     /// Write the facts to a file, for --from on this or another host
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// With --window: write what the CPUs did as collapsed stacks, for flame graphs (root)
+    #[arg(long, value_name = "FILE", requires = "window")]
+    stacks: Option<PathBuf>,
     /// Diagnose saved facts, or pasted output of commands: a file, a directory or - (may be
     /// repeated)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff", "record"])]
@@ -219,6 +222,7 @@ impl DoctorArgs {
         query.line_rate_mbps = self.line_rate;
         query.save = self.save.clone();
         query.only = self.only.clone();
+        query.stacks = self.stacks.clone();
 
         query
     }

@@ -84,7 +84,7 @@ fn terminal(record: &str) -> String {
 }
 
 const TERMINAL_STYLE: &str = "\
-rect { fill: #16181c } text { font: 13.3px/1 ui-monospace, 'DejaVu Sans Mono', monospace; fill: \
+rect { fill: #16181c } text { font: 13.3px/1 ui-monospace, 'DejaVu Sans Mono', monospace; white-space: pre; fill: \
 #e4e6ea } .command { fill: #a3abb8 } .answer { font-weight: 600 }";
 
 #[test]

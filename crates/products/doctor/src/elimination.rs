@@ -164,6 +164,7 @@ pub(crate) fn place_of_loss(run: &Run<'_>) -> Option<&'static str> {
         (limit::FIREWALL, "firewall"),
         (limit::NIC_QUEUE_RX, "nic"),
         (limit::RECEIVER_SOFTIRQ, "backlog"),
+        (limit::RECEIVER_KERNEL, "kernel"),
         (limit::RECEIVER_CPU, "socket"),
     ];
     let most = places
@@ -454,6 +455,7 @@ mod tests {
             ("lost_in_firewall", limit::FIREWALL),
             ("lost_in_nic", limit::NIC_QUEUE_RX),
             ("lost_in_backlog", limit::RECEIVER_SOFTIRQ),
+            ("lost_in_kernel", limit::RECEIVER_KERNEL),
             ("lost_in_socket", limit::RECEIVER_CPU),
         ] {
             let places = [&watched[..1], &[(place, 41), ("lost_in_socket", 3)][..]].concat();

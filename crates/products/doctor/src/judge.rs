@@ -6,6 +6,7 @@ use linerate_model::finding::{
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
+use crate::drops;
 use crate::limit::{self, Limit};
 use crate::observed::Observed;
 use crate::period::Period;
@@ -18,6 +19,7 @@ use crate::scope::{Host, Scope};
 use crate::slices::{Slice, slices};
 use crate::verdict;
 use crate::vote;
+use crate::work;
 
 /// Diagnoses hosts. `only` names the rules to apply; empty means all.
 pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {
@@ -64,7 +66,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     };
     // A test that moved nothing has no intervals to vote, and more of them would show no more.
     let watched = observed.iter().any(is_watched) && !is_silent;
-    Diagnosis {
+    let mut diagnosis = Diagnosis {
         hosts: observed
             .iter()
             .map(|one| one.snapshot.host.clone())
@@ -78,8 +80,14 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         not_evaluated: outcomes.not_evaluated,
         placement,
         tests,
+        drops: drops::of_hosts(observed),
+        work: work::of_hosts(observed),
+        work_unknown: work::unwatched(observed),
         ..Diagnosis::new(vote::decide(verdict, &votes, watched))
-    }
+    };
+
+    work::explain(&mut diagnosis);
+    diagnosis
 }
 
 /// Gives all slices that the path limited the name that the whole load shows.

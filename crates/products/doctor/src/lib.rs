@@ -31,6 +31,7 @@ pub mod timeline;
 mod command;
 mod derive;
 mod diff;
+mod drops;
 mod elimination;
 mod groups;
 mod judge;
@@ -47,6 +48,7 @@ mod setting;
 mod slices;
 mod verdict;
 mod vote;
+mod work;
 
 pub use command::is_token;
 pub use derive::derive;

@@ -14,6 +14,7 @@ pub(crate) const HOST_CPU: &str = "host-cpu";
 pub(crate) const SENDER_CPU: &str = "sender-cpu";
 pub(crate) const RECEIVER_CPU: &str = "receiver-cpu-app";
 pub(crate) const RECEIVER_SOFTIRQ: &str = "receiver-cpu-softirq";
+pub(crate) const RECEIVER_KERNEL: &str = "receiver-kernel";
 pub(crate) const APPLICATION: &str = "application-limited";
 pub(crate) const FIREWALL: &str = "firewall";
 pub(crate) const PATH_RATE: &str = "path-rate";

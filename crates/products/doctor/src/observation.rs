@@ -146,6 +146,7 @@ fn record_loss(snapshot: &mut Snapshot, loss: &[(usize, LossSplit)]) {
             ("backlog", split.backlog),
             ("firewall", split.firewall),
             ("socket", split.socket),
+            ("kernel", split.kernel),
         ] {
             if let Some(lost) = lost {
                 snapshot.set(format!("run.{run}.lost_in_{place}"), lost, "test");

@@ -22,6 +22,7 @@ mod attacks {
 mod diagnosis {
     mod compare;
     mod doctor;
+    mod drops;
     mod examined;
     mod faults;
     mod first_minutes;
@@ -31,6 +32,7 @@ mod diagnosis {
     mod sweep_answers;
     mod tunnels;
     mod vanished;
+    mod work;
 }
 
 /// Agents of a fleet, with the test as coordinator.

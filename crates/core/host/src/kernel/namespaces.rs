@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::kernel::process;
+use crate::short_file;
 
 /// Namespaces that are read.
 const NAMESPACES_MAX: usize = 256;
@@ -19,8 +20,6 @@ const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 /// that this user may not read are left out.
 pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
     let own = SocketAddr::new(own.ip().to_canonical(), own.port());
-    // The link names the inode of the namespace, equal for all processes in it (namespaces(7)).
-    let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
 
     for pid in process::numbers() {
@@ -43,6 +42,19 @@ pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
     }
 
     false
+}
+
+/// True if this machine has network namespaces besides the one of this process: of processes, or
+/// with a name (ip-netns(8)). Those of processes that this user may not read are left out.
+pub fn has_other_namespaces() -> bool {
+    let own = namespace("self");
+    let is_other = |pid: u32| namespace(&pid.to_string()).is_some_and(|one| Some(one) != own);
+    short_file::entries("/run/netns").next().is_some() || process::numbers().any(is_other)
+}
+
+/// The link names the inode of the namespace, equal for all processes in it (namespaces(7)).
+fn namespace(pid: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
 
 /// A table of the namespace of a process; empty where it cannot be read.

@@ -6,6 +6,7 @@ use linerate_model::snapshot::Snapshot;
 use crate::arithmetic::to_f64;
 use crate::classes::Class;
 use crate::derive::derive;
+use crate::drops::{COUNTED, SAMPLE_PERIOD, of_host};
 use crate::judge::scope;
 use crate::observed::Observed;
 use crate::period::Period;
@@ -50,6 +51,7 @@ pub(super) fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(
             backlog: receiver.and_then(|host| growth(host, &["softnet.dropped"])),
             firewall: receiver.and_then(|host| firewall_drops(host, number("block_len_bytes"))),
             socket: receiver.and_then(socket_drops),
+            kernel: receiver.and_then(kernel_drops),
             ..LossSplit::default()
         });
         splits.push((index, split));
@@ -72,10 +74,11 @@ fn split_loss(mut split: LossSplit) -> LossSplit {
         backlog,
         nic,
         sender,
+        kernel,
         network,
         ..
     } = &mut split;
-    for part in [socket, firewall, backlog, nic, sender]
+    for part in [socket, firewall, backlog, nic, kernel, sender]
         .into_iter()
         .flatten()
     {
@@ -102,7 +105,9 @@ fn growth(host: &Host<'_>, keys: &[&str]) -> Option<u64> {
 fn firewall_drops(host: &Host<'_>, payload_bytes: Option<f64>) -> Option<u64> {
     // 20 bytes of IPv4 and 8 of UDP.
     const HEADER_BYTES: f64 = 28.0;
-    let packets = growth(host, &["firewall.drops"])?;
+    // A rule without a counter of its own is known by its drops alone.
+    let by_reason = drops_in(host, |place| place == "firewall");
+    let packets = growth(host, &["firewall.drops"]).max(by_reason)?;
     // Without a count of bytes each dropped packet is one datagram.
     let bytes = growth(host, &["firewall.drop_bytes"]).unwrap_or(0);
     let payload = to_f64(bytes) - HEADER_BYTES * to_f64(packets);
@@ -119,6 +124,21 @@ fn socket_drops(host: &Host<'_>) -> Option<u64> {
             &["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"],
         )
     })
+}
+
+/// Drops of the kernel in places that have no counter among the parts.
+fn kernel_drops(host: &Host<'_>) -> Option<u64> {
+    drops_in(host, |place| !COUNTED.contains(&place))
+}
+
+/// Drops of the kernel by their place; `None` where they were not watched.
+fn drops_in(host: &Host<'_>, is_wanted: impl Fn(&str) -> bool) -> Option<u64> {
+    host.number(SAMPLE_PERIOD).ok()?;
+    let drops = of_host(host.name(), host.snapshot, host.period?);
+    let wanted = drops
+        .iter()
+        .filter(|drop| drop.place.as_deref().is_some_and(&is_wanted));
+    Some(wanted.map(|drop| drop.packets).fold(0, u64::saturating_add))
 }
 
 fn nic_drops(host: &Host<'_>) -> Option<u64> {

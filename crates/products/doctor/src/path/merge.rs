@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use linerate_model::finding::{Diagnosis, Finding, NotEvaluated, RuledOut, Verdict};
+use linerate_model::finding::{Diagnosis, Finding, KernelDrop, NotEvaluated, RuledOut, Verdict};
 
 use crate::catalogue;
 
@@ -29,6 +29,13 @@ pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Diagnosis>) -> Diagnosi
             .iter()
             .for_each(|rule| add_not_evaluated(&mut all.not_evaluated, rule));
         all.loss.extend(part.loss.iter().cloned());
+        part.drops
+            .iter()
+            .for_each(|drop| add_drop(&mut all.drops, drop));
+        // That of the last load, which mostly is the one in both directions.
+        if !part.work.is_empty() {
+            all.work.clone_from(&part.work);
+        }
 
         if all.placement.is_empty() {
             all.placement.clone_from(&part.placement);
@@ -65,6 +72,24 @@ pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Diagnosis>) -> Diagnosi
     not_evaluated.sort_by_key(|rule| order(&rule.id));
 
     all
+}
+
+/// Packets of all phases together; the errors of estimates add up at most.
+fn add_drop(all: &mut Vec<KernelDrop>, drop: &KernelDrop) {
+    let known = all
+        .iter_mut()
+        .find(|known| known.host == drop.host && known.key() == drop.key());
+    match known {
+        Some(known) => {
+            known.packets = known.packets.saturating_add(drop.packets);
+            known.error = known
+                .error
+                .into_iter()
+                .chain(drop.error)
+                .reduce(u64::saturating_add);
+        }
+        None => all.push(drop.clone()),
+    }
 }
 
 fn add_finding(all: &mut Vec<Finding>, finding: &Finding) {

@@ -3,6 +3,7 @@
 mod areas;
 mod cards;
 mod checks;
+mod drops;
 mod fixes;
 mod periods;
 mod placement;
@@ -17,10 +18,13 @@ pub use fixes::fix_script;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document, Entry};
 use linerate_model::finding::{
-    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict,
+    Comparison, Confidence, Diagnosis, Evidence, Finding, KernelDrop, LossSplit, Severity, Verdict,
 };
 use linerate_model::stored_name;
 pub use short::{checked, limit_and_steps, short};
+
+use crate::drops::COUNTED;
+use crate::work::classes;
 
 /// Its advice has a line of its own.
 const PLACEMENT_RULE: &str = "CPU-10";
@@ -64,8 +68,20 @@ pub fn findings(diagnosis: &Diagnosis) -> Vec<Block> {
         .filter(|finding| named.is_none_or(|named| !std::ptr::eq(named, *finding)));
     blocks.extend(others.flat_map(|finding| other(finding, diagnosis)));
 
+    blocks.extend(drops::list(diagnosis));
     let ends = diagnosis.placement.iter().map(placement::line);
     blocks.extend(Block::entries("CPUs", COLUMN, ends));
+    let work = diagnosis.work.iter().map(|work| {
+        let spent: Vec<String> = classes(work).collect();
+        let (host, cpu, busy) = (&work.host, work.cpu, work.busy_percent);
+        format!(
+            "{host}: CPU {cpu}, busy for {busy:.0} %: {}",
+            spent.join(", ")
+        )
+    });
+    let unknown = diagnosis.work_unknown.iter();
+    let unknown = unknown.map(|reason| format!("not sampled: {reason}"));
+    blocks.extend(Block::entries("Work", COLUMN, work.chain(unknown)));
     blocks
 }
 
@@ -126,7 +142,12 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
     let mut blocks = vec![first];
     blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
     blocks.extend(periods::text(&verdict.timeline).map(|text| wrapped("  over time", text)));
-    blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
+    blocks.extend(
+        diagnosis
+            .loss
+            .iter()
+            .map(|split| wrapped("", loss(split, &diagnosis.drops))),
+    );
 
     blocks.extend(
         named
@@ -309,26 +330,54 @@ fn other(finding: &Finding, diagnosis: &Diagnosis) -> Vec<Block> {
     blocks
 }
 
-/// `client to server: 1200 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197`
-fn loss(split: &LossSplit) -> String {
+/// `client to server: 1200 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197 (SOCKET_RCVBUFF)`
+fn loss(split: &LossSplit, drops: &[KernelDrop]) -> String {
     let direction = split.label.rsplit(", ").next().unwrap_or_default();
     if split.lost == 0 {
         return format!("{direction}: no datagrams lost");
     }
 
-    let part = |part: Option<u64>| {
-        part.map_or_else(|| "not known".to_owned(), |number| number.to_string())
+    let (sender, receiver) = match direction {
+        "server to client" => ("server", "client"),
+        _ => ("client", "server"),
     };
+    // The reason of most drops of a place.
+    let part = |lost: Option<u64>, host: &str, place: &str| {
+        let is_there =
+            |drop: &&KernelDrop| drop.host == host && drop.place.as_deref() == Some(place);
+        let most = drops
+            .iter()
+            .filter(is_there)
+            .max_by_key(|drop| drop.packets);
+        let reason = most.and_then(|drop| drop.reason.as_ref());
+        match (lost, reason) {
+            (None, _) => "not known".to_owned(),
+            (Some(lost), Some(reason)) if lost > 0 => format!("{lost} ({reason})"),
+            (Some(lost), _) => lost.to_string(),
+        }
+    };
+    let kernel = split.kernel.filter(|lost| *lost > 0);
+    let kernel = kernel.map_or_else(String::new, |lost| {
+        let places = drops::losses(drops).filter(|drop| drop.host == receiver);
+        let mut places = places.filter_map(|drop| drop.place.as_deref());
+        let place = places.find(|place| !COUNTED.contains(place));
+        let place = place.unwrap_or_default();
+        format!(
+            ", elsewhere in the kernel {}",
+            part(Some(lost), receiver, place)
+        )
+    });
+
     format!(
         "{direction}: {} datagrams lost: sender {}, network {}, NIC {}, backlog {}, firewall {}, \
-         socket buffer {}",
+         socket buffer {}{kernel}",
         split.lost,
-        part(split.sender),
+        part(split.sender, sender, "qdisc"),
         split.network,
-        part(split.nic),
-        part(split.backlog),
-        part(split.firewall),
-        part(split.socket)
+        part(split.nic, receiver, "NIC"),
+        part(split.backlog, receiver, "backlog"),
+        part(split.firewall, receiver, "firewall"),
+        part(split.socket, receiver, "socket buffer")
     )
 }
 

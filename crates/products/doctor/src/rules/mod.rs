@@ -6,6 +6,7 @@ mod application;
 mod bus;
 pub(crate) mod cell;
 mod cpu;
+mod drops;
 pub(crate) mod flags;
 mod flow_control;
 mod latency;
@@ -34,7 +35,7 @@ use std::sync::LazyLock;
 use crate::rule::{Layer, Rule, RuleRow};
 
 /// The rules of each layer, in the order in which a reader should think about them.
-const CATALOGUE: [(Layer, &[RuleRow]); 16] = [
+const CATALOGUE: [(Layer, &[RuleRow]); 17] = [
     (Layer::Measurement, measurement::RULES),
     (Layer::Path, path::RULES),
     (Layer::Link, link::RULES),
@@ -49,6 +50,7 @@ const CATALOGUE: [(Layer, &[RuleRow]); 16] = [
     (Layer::Offload, qdisc::RULES),
     (Layer::Window, window::RULES),
     (Layer::Network, network::RULES),
+    (Layer::Network, drops::RULES),
     (Layer::Latency, latency::RULES),
     (Layer::Application, application::RULES),
 ];

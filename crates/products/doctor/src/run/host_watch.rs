@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use linerate_host::{
-    Connections, ProcessTimes, Reader, Request, Watch, collect, is_peer_in_other_namespace,
+    Connections, CpuProfile, CpuWatch, DropWatch, ProcessTimes, Reader, Request, Watch, collect,
+    has_other_namespaces, is_peer_in_other_namespace,
 };
 use linerate_model::snapshot::Snapshot;
 
+use crate::drops::{self, TestTraffic};
 use crate::observation::PEER_IS_HERE;
-use crate::{Observed, Period};
+use crate::{Observed, Period, work};
 
 /// Most watches at once: a server must not spend its CPUs on reading itself because many clients
 /// ask.
@@ -44,9 +46,21 @@ pub(super) const OWN_THREADS: &str = "self.thread.";
 /// Time between two readings, unless the watch is shorter.
 pub(super) const STEP: Duration = Duration::from_secs(1);
 
+/// Drops that a watch reports.
+#[derive(Debug, Clone)]
+pub(super) enum DropScope {
+    /// All of this host, in all of its network namespaces.
+    Host,
+    /// Those of a test, and the number of all others.
+    Test(TestTraffic),
+    /// Those of a test alone, for its client.
+    Client(TestTraffic),
+}
+
 /// Reads this host at steady intervals until the watch ends.
 pub(super) struct HostReader {
     request: Request,
+    scope: DropScope,
     step: Duration,
     /// Time of the next reading.
     due: Instant,
@@ -56,9 +70,14 @@ pub(super) struct HostReader {
 
 /// Starts to read this host, at once and every `step`. `None` when there are too many watches
 /// already, or the system cannot create a thread.
-pub(super) fn start(request: Request, step: Duration) -> Option<Watch<HostReader>> {
+pub(super) fn start(
+    request: Request,
+    scope: DropScope,
+    step: Duration,
+) -> Option<Watch<HostReader>> {
     let reader = HostReader {
         request,
+        scope,
         step,
         due: Instant::now(),
         readings: None,
@@ -86,19 +105,25 @@ impl Reader for HostReader {
 
 impl HostReader {
     /// Takes the last reading.
-    pub(super) fn finish(mut self) -> Observed {
+    ///
+    /// Returns the stacks of the CPUs as well, where they were sampled.
+    pub(super) fn finish(mut self) -> (Observed, Option<CpuProfile>) {
         // A watch can end before its first reading.
         let mut readings = self
             .readings
             .take()
             .unwrap_or_else(|| Readings::begin(&self.request));
         readings.add(collect(&self.request));
-        readings.finish(&self.request)
+        readings.finish(&self.request, &self.scope)
     }
 }
 
 /// Readings of a host so far.
 struct Readings {
+    /// The drops since before the first reading, or why they are not watched.
+    drops: Result<DropWatch, String>,
+    /// The same of the work of the CPUs.
+    cpus: Result<CpuWatch, String>,
     /// CPU times and connections at the first reading.
     times: ProcessTimes,
     connections: Option<Connections>,
@@ -113,6 +138,8 @@ struct Readings {
 impl Readings {
     fn begin(request: &Request) -> Self {
         Self {
+            drops: DropWatch::start().map_err(|error| error.to_string()),
+            cpus: CpuWatch::start().map_err(|error| error.to_string()),
             times: ProcessTimes::read(),
             // A test of this process reports its own connections.
             connections: (!request.own_threads)
@@ -144,14 +171,18 @@ impl Readings {
         self.last = next;
     }
 
-    fn finish(self, request: &Request) -> Observed {
+    fn finish(self, request: &Request, scope: &DropScope) -> (Observed, Option<CpuProfile>) {
         let mut last = self.last;
+        let profile = record_work(self.cpus, &mut last);
         ProcessTimes::read().record_since(&self.times, &mut last);
         if let Some((before, after)) = self.connections.zip(Connections::read().ok()) {
             after.record_since(&before, &mut last, request.peer);
         }
 
-        let period = (self.period.intervals > 0).then_some(self.period);
+        let mut period = (self.period.intervals > 0).then_some(self.period);
+        if let Some(period) = &mut period {
+            record_drops(self.drops, scope, &mut last, period);
+        }
         let is_resolved = last.text(NEXT_HOP).is_some();
         last.set_known(
             NEXT_HOP_CHANGES,
@@ -174,11 +205,49 @@ impl Readings {
         name_dropping_rule(&mut last, period.as_ref());
         self.workers.record(&mut last);
 
-        Observed {
+        let observed = Observed {
             snapshot: last,
             period,
+        };
+        (observed, profile)
+    }
+}
+
+/// Records the work of the CPUs, or why it was not sampled.
+fn record_work(watch: Result<CpuWatch, String>, last: &mut Snapshot) -> Option<CpuProfile> {
+    let profile = watch.and_then(|watch| watch.stop().ok_or_else(|| "the watch failed".to_owned()));
+    match profile {
+        Ok(profile) => {
+            work::record(&profile, last);
+            Some(profile)
+        }
+        Err(reason) => {
+            last.set(work::UNWATCHED, reason, "perf_event_open");
+            None
         }
     }
+}
+
+/// Records the drops of the scope, or why there are none.
+fn record_drops(
+    watch: Result<DropWatch, String>,
+    scope: &DropScope,
+    last: &mut Snapshot,
+    period: &mut Period,
+) {
+    let counts = watch.and_then(|watch| watch.stop().ok_or_else(|| "the watch failed".to_owned()));
+    let counts = match counts {
+        Ok(counts) => counts,
+        Err(reason) => return last.set(drops::UNWATCHED, reason, "perf_event_open"),
+    };
+
+    let (DropScope::Test(traffic) | DropScope::Client(traffic)) = scope else {
+        return drops::record(&counts, None, last, period);
+    };
+    let (own, other) = drops::of_test(counts, traffic, period, has_other_namespaces());
+    // Drops of others are no concern of a client.
+    let other = matches!(scope, DropScope::Test(_)).then_some(other);
+    drops::record(&own, other, last, period);
 }
 
 const NEXT_HOP: &str = "route.peer.lladdr";

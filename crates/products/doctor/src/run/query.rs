@@ -16,8 +16,8 @@ use linerate_model::outcome::Error;
 use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::error::io_text;
 
-use super::host_watch::{self, HostReader, STEP};
-use crate::{Observed, catalogue, compare};
+use super::host_watch::{self, DropScope, HostReader, STEP};
+use crate::{Observed, catalogue, compare, work};
 
 /// Files one directory may contribute.
 const FILES_MAX: usize = 1000;
@@ -51,6 +51,8 @@ pub struct Query {
     pub save: Option<PathBuf>,
     /// Ids of the rules to check; empty for all.
     pub only: Vec<String>,
+    /// File for the stacks of the CPUs during the period, collapsed.
+    pub stacks: Option<PathBuf>,
 }
 
 impl Query {
@@ -61,6 +63,7 @@ impl Query {
             line_rate_mbps: None,
             save: None,
             only: Vec::new(),
+            stacks: None,
         }
     }
 }
@@ -113,7 +116,12 @@ pub fn diagnose(query: &Query, readers: &Readers) -> Result<(Diagnosis, Vec<Obse
             interfaces,
             peer,
             period,
-        } => vec![live(interfaces, peer.as_deref(), *period)?],
+        } => vec![live(
+            interfaces,
+            peer.as_deref(),
+            *period,
+            query.stacks.as_deref(),
+        )?],
     };
 
     if let Some(rate) = query.line_rate_mbps {
@@ -144,6 +152,7 @@ fn live(
     interfaces: &[String],
     peer: Option<&str>,
     period: Option<Duration>,
+    stacks: Option<&Path>,
 ) -> Result<Observed, Error> {
     let request = Request {
         interfaces: interfaces.to_vec(),
@@ -169,14 +178,20 @@ fn live(
         return Ok(Observed::once(first));
     };
     // Two intervals at least: one has no spread, so no verdict rests on it.
-    let watch = host_watch::start(request, STEP.min(length / 2))
+    let watch = host_watch::start(request, DropScope::Host, STEP.min(length / 2))
         .ok_or_else(|| Error::failed("cannot create a thread"))?;
     thread::sleep(length);
 
-    watch
+    let (observed, profile) = watch
         .finish()
         .map(HostReader::finish)
-        .ok_or_else(|| Error::failed("the counters could not be read"))
+        .ok_or_else(|| Error::failed("the counters could not be read"))?;
+    if let Some(path) = stacks {
+        let reason = observed.snapshot.text(work::UNWATCHED).unwrap_or_default();
+        let profile = profile.ok_or_else(|| Error::failed(format!("stacks: {reason}")))?;
+        fs::write(path, profile.collapsed()).map_err(at(path))?;
+    }
+    Ok(observed)
 }
 
 /// The first address of a name.

@@ -10,7 +10,8 @@ use linerate_model::sink::{Collector, CollectorFactory};
 use linerate_model::{Event, EventSink, Flow, SinkError};
 use linerate_sys::cpu;
 
-use super::host_watch::{self, HostReader, OWN_THREADS, STEP};
+use super::host_watch::{self, DropScope, HostReader, OWN_THREADS, STEP};
+use crate::drops::TestTraffic;
 use crate::observation::EndpointObservation;
 use crate::timeline::insert;
 use crate::{Observed, TestTimeline};
@@ -25,6 +26,8 @@ pub struct TestObserver {
     peer: Option<IpAddr>,
     /// Address of a socket of the test.
     own: Option<SocketAddr>,
+    /// Ports of all of them, and the protocols.
+    traffic: TestTraffic,
     watch: Option<Watch<HostReader>>,
 }
 
@@ -35,8 +38,16 @@ impl EventSink for TestObserver {
             Event::StreamOpened(stream) => {
                 self.peer = Some(stream.remote.ip());
                 self.own = Some(stream.local);
+                self.traffic.add(stream.local);
             }
-            Event::TestStarted { .. } => self.watch = host_watch::start(self.request(), STEP),
+            Event::TestStarted { .. } => {
+                let traffic = std::mem::take(&mut self.traffic);
+                let scope = match self.endpoint {
+                    Some(Endpoint::Server) => DropScope::Client(traffic),
+                    _ => DropScope::Test(traffic),
+                };
+                self.watch = host_watch::start(self.request(), scope, STEP);
+            }
             _ => {}
         }
 
@@ -81,7 +92,7 @@ impl TestObserver {
 
     /// Returns the observation of this end; ends the watch.
     pub fn observation(&mut self) -> Option<EndpointObservation> {
-        let mut observed = self.watch.take()?.finish()?.finish();
+        let (mut observed, _) = self.watch.take()?.finish()?.finish();
         observed
             .snapshot
             .set_known("self.cpus", self.cpus.take(), "sched_getaffinity");

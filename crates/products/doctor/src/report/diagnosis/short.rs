@@ -6,8 +6,8 @@ use linerate_document::short::{Need, SHORT_COLUMN};
 use linerate_model::finding::{Confidence, Diagnosis, Finding, Severity};
 
 use super::{
-    METRICS_SHOWN, PLACEMENT_RULE, advice, areas, confidence, differences, graded_in, is_undecided,
-    limit, loss, metrics, named, on_its_host, one_line, place, tests, wording,
+    METRICS_SHOWN, PLACEMENT_RULE, advice, areas, confidence, differences, drops, graded_in,
+    is_undecided, limit, loss, metrics, named, on_its_host, one_line, place, tests, wording,
 };
 
 /// Commands and advice of the limit.
@@ -40,9 +40,21 @@ pub fn limit_and_steps(diagnosis: &Diagnosis, has_values: bool) -> Vec<(Need, Bl
     };
     let mut parts = vec![(Need::Answer, answer)];
     let seen = named.filter(|finding| !has_values || !is_direction(finding));
-    parts.extend(seen.map(|finding| details(entry("", metrics(finding, METRICS_SHOWN)))));
-    let lossy = diagnosis.loss.iter().filter(|split| split.lost > 0);
-    parts.extend(lossy.map(|split| details(entry("", loss(split)))));
+    let lossy: Vec<_> = diagnosis
+        .loss
+        .iter()
+        .filter(|split| split.lost > 0)
+        .collect();
+    // The lost datagrams by place are metrics as well.
+    let shown = if lossy.is_empty() { METRICS_SHOWN } else { 1 };
+    parts.extend(seen.map(|finding| details(entry("", metrics(finding, shown)))));
+    parts.extend(
+        lossy
+            .iter()
+            .map(|split| details(entry("", loss(split, &diagnosis.drops)))),
+    );
+    let dropped = drops::line(diagnosis).filter(|_| lossy.is_empty());
+    parts.extend(dropped.map(|text| (Need::Finding, entry("Drops", text))));
 
     if let Some(named) = named.filter(|_| !is_undecided(verdict)) {
         let steps = steps(named, diagnosis, STEPS_SHOWN).into_iter();

@@ -123,6 +123,74 @@ fn lost_datagrams_are_reported_by_place() {
 }
 
 #[test]
+fn reasons_of_lost_datagrams_stand_with_their_place_in_a_dozen_lines() {
+    let mut diagnosis = diagnosis();
+    diagnosis.verdict.verdict = "receiver-cpu-app".to_owned();
+    diagnosis.verdict.sentence = "the receiving application is too slow: CPU 1 spends 41 % on \
+                                  copying, 23 % on netfilter (nft_do_chain), 12 % on segmentation \
+                                  and GRO (NIC-01 on receiver eth0)"
+        .to_owned();
+    diagnosis.loss = vec![LossSplit {
+        label: "test, client to server".to_owned(),
+        lost: 1_379_848,
+        sender: Some(0),
+        nic: Some(0),
+        backlog: Some(0),
+        firewall: Some(30),
+        socket: Some(1_375_271),
+        kernel: Some(5),
+        network: 4577,
+    }];
+    let drop = |reason: &str, place: Option<&str>, packets| KernelDrop {
+        host: "server".to_owned(),
+        reason: Some(reason.to_owned()),
+        function: Some("a_function".to_owned()),
+        packets,
+        error: None,
+        place: place.map(str::to_owned),
+        meaning: "what it means".to_owned(),
+        next: place.map(|_| "what to do".to_owned()),
+    };
+    diagnosis.drops = vec![
+        drop("SOCKET_RCVBUFF", Some("socket buffer"), 1_375_271),
+        drop("NETFILTER_DROP", Some("firewall"), 30),
+        drop("UDP_CSUM", Some("checksum"), 5),
+        drop("TCP_OLD_ACK", None, 7),
+    ];
+
+    let report = short(&diagnosis);
+    let joined = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "firewall 30 (NETFILTER_DROP)",
+        "socket buffer 1375271 (SOCKET_RCVBUFF)",
+        "elsewhere in the kernel 5 (UDP_CSUM)",
+    ] {
+        assert!(joined.contains(part), "{part}: {report}");
+    }
+    assert!(
+        report.lines().count() <= 12 && !report.contains("Drops"),
+        "{report}"
+    );
+
+    diagnosis.loss.clear();
+    let report = short(&diagnosis);
+    assert!(
+        report.contains("1375271 SOCKET_RCVBUFF in a_function (socket buffer)")
+            && report.contains("1 more with -v"),
+        "{report}"
+    );
+    let long = text(&diagnosis, true, Style::PLAIN);
+    assert!(
+        long.contains("UDP_CSUM in a_function (checksum): what it means"),
+        "{long}"
+    );
+    assert!(
+        long.contains("No loss     7 TCP_OLD_ACK in a_function: what it means"),
+        "{long}"
+    );
+}
+
+#[test]
 fn short_reports_are_as_reviewed() {
     linerate_document::expected::assert_expected_in(
         env!("CARGO_MANIFEST_DIR"),

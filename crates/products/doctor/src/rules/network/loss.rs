@@ -118,7 +118,7 @@ pub(super) fn path_11(run: &Run<'_>) -> Ruling {
     };
 
     matched = matched.read(&network, "0 between the hosts");
-    let places = ["sender", "firewall", "nic", "backlog", "socket"];
+    let places = ["sender", "firewall", "nic", "backlog", "kernel", "socket"];
     for lost in places
         .iter()
         .filter_map(|place| run.number(&format!("lost_in_{place}")).ok())
