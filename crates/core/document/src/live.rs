@@ -8,7 +8,7 @@ use linerate_model::units::ns_to_s;
 use crate::blocks::{Block, Document};
 use crate::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::frame::{Card, Head};
-use crate::number::known;
+use crate::number::{counted, known};
 use crate::page;
 use crate::plot::Plot;
 use crate::table::Table;
@@ -80,8 +80,8 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
     let running = server.sessions.len();
     let most = server
         .tests_max
-        .map_or_else(String::new, |max| format!(" of at most {max}"));
-    let mut head = head(format!("{running}{most} tests run"));
+        .map_or_else(String::new, |max| format!(", at most {max}"));
+    let mut head = head(format!("{} running{most}", counted(running, "test")));
     head.facts = vec![
         format!("up {}", clock(ns_to_s(now_ns).floor())),
         format!("tests {}", server.started),
@@ -110,7 +110,7 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
         .map(|session| cells(session, now_ns))
         .collect();
     blocks.extend(
-        Table::of("T1", "Running tests", &rows)
+        Table::of("", "Running tests", &rows)
             .number("test", |row| row[0].as_str())
             .text("client", |row| row[1].as_str())
             .text("user", |row| row[2].as_str())
@@ -128,6 +128,9 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
     blocks
 }
 
+/// Fewest intervals of the axis of time.
+const POINTS_MIN: usize = 30;
+
 /// Goodput over the newest intervals, the last one at 0.
 fn plot(server: &LiveServer) -> Option<Plot> {
     let points = |line: &LiveLine| {
@@ -142,8 +145,12 @@ fn plot(server: &LiveServer) -> Option<Plot> {
         Series::new("received", LineStyle::Main, 0, points(&server.received)),
         Series::new("sent", LineStyle::Main, 1, points(&server.sent)),
     ];
+    let lines = [&server.received, &server.sent];
+    let longest = lines.map(|line| line.values().len()).into_iter().max();
+    // A server that has just begun fills a part of the width.
+    let shown = longest.unwrap_or(0).max(POINTS_MIN);
     let x = Axis::linear("intervals before now", |value| format!("{value:.0}"))
-        .between(-(linerate_model::live::POINTS_MAX as f64), 0.0);
+        .between(-(shown as f64), 0.0);
     let y = Axis::linear("goodput", rate);
 
     Plot::of(

@@ -51,7 +51,7 @@ table { border-collapse: collapse; width: 100%; margin-top: 1rem; font-size: .9r
 caption, td.words, th.words { text-align: left } caption, figcaption { font-weight: 700; padding: .3rem 0 }
 pre { white-space: pre-wrap; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
 svg { width: 100%; height: auto } svg text { fill: var(--ink); font-size: 12px } svg .soft { fill: var(--dim) } svg .name { font-weight: 600 } svg .end { fill: var(--hue) } .axis { stroke: var(--soft) } .median { stroke: var(--ink); stroke-width: 3 }
-td.whole { white-space: nowrap } td[style] { background: color-mix(in srgb, var(--heat-hue) calc(var(--heat) * .7), var(--paper)) }
+td.whole { white-space: nowrap } td::before { overflow-wrap: break-word } td[style] { background: color-mix(in srgb, var(--heat-hue) calc(var(--heat) * .7), var(--paper)) }
 figure { margin: 1.5rem 0 } details { margin: .5rem 0 } summary { cursor: pointer } .narrow:is(svg) { display: none }
 .h0 { --hue: var(--h0) } .h1 { --hue: var(--h1) } .h2 { --hue: var(--h2) } .h3 { --hue: var(--h3) } .h4 { --hue: var(--h4) } .h5 { --hue: var(--h5) }
 .line { stroke: var(--hue); fill: none; stroke-width: 1.75; stroke-linejoin: round } .thin { stroke-width: 1; stroke-opacity: .8 } .limit { stroke-width: 1.25; stroke-dasharray: 6 4 }

@@ -84,8 +84,8 @@ fn terminal(record: &str) -> String {
 }
 
 const TERMINAL_STYLE: &str = "\
-rect { fill: #16181c } text { font: 13.3px/1 ui-monospace, 'DejaVu Sans Mono', monospace; white-space: pre; fill: \
-#e4e6ea } .command { fill: #a3abb8 } .answer { font-weight: 600 }";
+rect { fill: #16181c } text { font: 13.3px/1 ui-monospace, 'DejaVu Sans Mono', monospace; \
+white-space: pre; fill: #e4e6ea } .command { fill: #a3abb8 } .answer { font-weight: 600 }";
 
 #[test]
 fn pictures_are_those_that_reports_draw() {
