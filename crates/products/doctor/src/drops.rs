@@ -27,7 +27,7 @@ pub(crate) const UNWATCHED: &str = "drops.unwatched";
 const LOST_RECORDS: &str = "drops.lost_records";
 const OTHER: &str = "drops.other";
 const SRC: &str = "tracepoint:skb:kfree_skb";
-/// Stands for a reason or a function that the kernel does not report.
+/// Name of a reason or a function that the kernel does not report.
 const UNKNOWN: &str = "unknown";
 /// The reason of drops that have none.
 const NOT_SPECIFIED: &str = "NOT_SPECIFIED";

@@ -98,8 +98,8 @@ impl Tally {
         }
     }
 
-    /// Adds the data of one event, which stands for `period` of them. `full_port` is the port of a
-    /// full socket between its own event and the drop that follows on the same CPU.
+    /// Adds the data of one event, one of `period`. `full_port` is the port of a full socket between
+    /// its own event and the drop that follows on the same CPU.
     pub(super) fn add(&mut self, data: &[u8], period: u64, full_port: &mut Option<u16>) {
         let Some(id) = data.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes)) else {
             return;
