@@ -273,6 +273,7 @@ fn device_whose_name_a_shell_interprets_has_findings_and_no_command() {
         for row in rows() {
             let of_device = |word: &&str| match *word {
                 "route.peer.dev=e" => format!("route.peer.dev={name}"),
+                "nic.t.tunnel.below=e" => format!("nic.t.tunnel.below={name}"),
                 word => word.replace("nic.e.", &format!("nic.{name}.")),
             };
             let words: Vec<String> = row.sick.iter().map(of_device).collect();
