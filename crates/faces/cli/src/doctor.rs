@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::diagnose::{ProofSpec, Query, Source, diagnose, diagnose_recorded, prove, report};
+use linerate::diagnose::{
+    ProfileFiles, ProofSpec, Query, Source, diagnose, diagnose_recorded, prove, report,
+};
 use linerate::progress::style;
 use linerate::{Error, Outcome, Progress};
 use linerate_model::facts;
@@ -42,6 +44,9 @@ pub(crate) struct DoctorArgs {
     /// With --window: write what the CPUs did as collapsed stacks, for flame graphs (root)
     #[arg(long, value_name = "FILE", requires = "window")]
     stacks: Option<PathBuf>,
+    /// With --window: draw what the CPUs did as a flame graph (SVG, root)
+    #[arg(long, value_name = "FILE", requires = "window")]
+    flame: Option<PathBuf>,
     /// Diagnose saved facts, or pasted output of commands: a file, a directory or - (may be
     /// repeated)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff", "record"])]
@@ -222,7 +227,10 @@ impl DoctorArgs {
         query.line_rate_mbps = self.line_rate;
         query.save = self.save.clone();
         query.only = self.only.clone();
-        query.stacks = self.stacks.clone();
+        query.profile = ProfileFiles {
+            stacks: self.stacks.clone(),
+            flame: self.flame.clone(),
+        };
 
         query
     }

@@ -17,7 +17,7 @@ use crate::record::{RecordOptions, Recorded, Recording, Run};
 
 pub use linerate_doctor::report;
 pub(crate) use linerate_doctor::run::diagnosed_client::run_client;
-pub use linerate_doctor::run::{ProofSpec, Query, Source};
+pub use linerate_doctor::run::{ProfileFiles, ProofSpec, Query, Source};
 pub(crate) use linerate_doctor::run::{drops_for_clients, facts_for_clients};
 pub use pasted::import_texts;
 pub use prove::prove;

@@ -8,5 +8,5 @@ mod query;
 mod test_observer;
 
 pub use prove::{ProofSpec, ProofTests, TestSeries, check as check_proof, prove};
-pub use query::{Query, Readers, Source, check, diagnose};
+pub use query::{ProfileFiles, Query, Readers, Source, check, diagnose};
 pub use test_observer::{TestObserver, drops_for_clients, facts_for_clients};

@@ -51,8 +51,43 @@ pub struct Query {
     pub save: Option<PathBuf>,
     /// Ids of the rules to check; empty for all.
     pub only: Vec<String>,
-    /// File for the stacks of the CPUs during the period, collapsed.
+    /// Files for what the CPUs did during the period.
+    pub profile: ProfileFiles,
+}
+
+/// Files for the stacks of the CPUs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProfileFiles {
+    /// Collapsed, one stack with its number of samples on a line.
     pub stacks: Option<PathBuf>,
+    /// A flame graph as SVG.
+    pub flame: Option<PathBuf>,
+}
+
+impl ProfileFiles {
+    /// Writes the files that are wanted.
+    fn write(&self, collapsed: &str) -> Result<(), Error> {
+        if let Some(path) = &self.stacks {
+            fs::write(path, collapsed).map_err(at(path))?;
+        }
+        if let Some(path) = &self.flame {
+            fs::write(path, flame_graph(collapsed)?).map_err(at(path))?;
+        }
+        Ok(())
+    }
+}
+
+/// A flame graph of collapsed stacks; its script sets variables and does nothing.
+fn flame_graph(collapsed: &str) -> Result<Vec<u8>, Error> {
+    let mut options = inferno::flamegraph::Options::default();
+    options.title = "Work of the CPUs".to_owned();
+    options.count_name = "samples".to_owned();
+    options.no_javascript = true;
+
+    let mut drawn = Vec::new();
+    inferno::flamegraph::from_lines(&mut options, collapsed.lines(), &mut drawn)
+        .map_err(|error| Error::failed(format!("flame graph: {error}")))?;
+    Ok(drawn)
 }
 
 impl Query {
@@ -63,7 +98,7 @@ impl Query {
             line_rate_mbps: None,
             save: None,
             only: Vec::new(),
-            stacks: None,
+            profile: ProfileFiles::default(),
         }
     }
 }
@@ -116,12 +151,7 @@ pub fn diagnose(query: &Query, readers: &Readers) -> Result<(Diagnosis, Vec<Obse
             interfaces,
             peer,
             period,
-        } => vec![live(
-            interfaces,
-            peer.as_deref(),
-            *period,
-            query.stacks.as_deref(),
-        )?],
+        } => vec![live(interfaces, peer.as_deref(), *period, &query.profile)?],
     };
 
     if let Some(rate) = query.line_rate_mbps {
@@ -152,7 +182,7 @@ fn live(
     interfaces: &[String],
     peer: Option<&str>,
     period: Option<Duration>,
-    stacks: Option<&Path>,
+    files: &ProfileFiles,
 ) -> Result<Observed, Error> {
     let request = Request {
         interfaces: interfaces.to_vec(),
@@ -186,10 +216,10 @@ fn live(
         .finish()
         .map(HostReader::finish)
         .ok_or_else(|| Error::failed("the counters could not be read"))?;
-    if let Some(path) = stacks {
+    if *files != ProfileFiles::default() {
         let reason = observed.snapshot.text(work::UNWATCHED).unwrap_or_default();
         let profile = profile.ok_or_else(|| Error::failed(format!("stacks: {reason}")))?;
-        fs::write(path, profile.collapsed()).map_err(at(path))?;
+        files.write(&profile.collapsed())?;
     }
     Ok(observed)
 }

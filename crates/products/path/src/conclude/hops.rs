@@ -78,6 +78,8 @@ fn row(distance: u8, answers: &[(PhaseKind, &HopAnswers)]) -> Hop {
         let earlier = answers.addresses.iter().rev().skip(1);
         answers.other_flows.iter().chain(earlier).copied().collect()
     });
+    other_flows.retain(|other| Some(*other) != address);
+    other_flows.sort_unstable();
     other_flows.dedup();
     let under = |kind: PhaseKind| rtt(answers, |of| of == kind);
 

@@ -10,7 +10,7 @@ use linerate_document::sparkline;
 use linerate_document::table::Table;
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{
-    Datagrams, Delay, Dialect, LoadPhase, LoadSample, PathReport, PhaseKind,
+    Datagrams, Delay, Dialect, LoadPhase, LoadSample, PathReport, PathState, PhaseKind,
 };
 
 use super::{goodput, hops, phases, rows, wording};
@@ -61,10 +61,17 @@ pub(super) fn blocks(
 
     let limit = diagnosis.map(|diagnosis| doctor::limit_and_steps(diagnosis, true));
     parts.extend(limit.unwrap_or_default());
-    lines(&mut parts, Need::Detail, "Absent", absent(report));
+    // Of a test that is not complete the reason is needed before everything else that was found.
+    let reasons = match report.state {
+        PathState::Complete => Need::Detail,
+        PathState::Partial => Need::Step,
+    };
+    lines(&mut parts, reasons, "Absent", absent(report));
 
     let more = "-v shows all, --html FILE draws it".to_owned();
-    let details = [diagnosis.and_then(doctor::checked), Some(more)];
+    let checked = diagnosis.and_then(doctor::checked);
+    let checked = checked.filter(|_| report.state == PathState::Complete);
+    let details = [checked, Some(more)];
     let details = details.into_iter().flatten();
     let details = details.reduce(|all, next| format!("{all}; {next}"));
     lines(&mut parts, Need::Answer, "Details", details);

@@ -76,7 +76,8 @@ fn timed_lost_datagrams_are_split_by_place() {
         .into_iter()
         .filter(|id| *id != "CPU-02")
         .collect();
-    assert_eq!(found, ["UDP-01"], "{diagnosis:#}");
+    assert_eq!(found, ["UDP-01", "DROP-01"], "{diagnosis:#}");
+    assert_eq!(diagnosis["drops"][0]["reason"], "SOCKET_RCVBUFF");
     assert_eq!(diagnosis["verdict"]["verdict"], "receiver-cpu-app");
 }
 
