@@ -17,10 +17,12 @@ pub use checks::checks;
 pub use fixes::fix_script;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document, Entry};
+use linerate_document::short::fitted;
 use linerate_model::finding::{
     Comparison, Confidence, Diagnosis, Evidence, Finding, KernelDrop, LossSplit, Severity, Verdict,
 };
 use linerate_model::stored_name;
+use short::{AFTER_TEST_LINES_MAX, LINES_MAX};
 pub use short::{checked, limit_and_steps, short};
 
 use crate::drops::COUNTED;
@@ -38,11 +40,23 @@ const METRICS_SHOWN: usize = 4;
 /// `verbose` shows every finding with its evidence, and every rule that was ruled out or not
 /// evaluated.
 pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
-    let mut blocks = short(diagnosis);
-    if verbose {
-        blocks = findings(diagnosis);
-        blocks.extend(checks(diagnosis));
-    }
+    within(LINES_MAX, diagnosis, verbose, style)
+}
+
+/// The report behind that of a test, which is shorter.
+pub fn text_after_test(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
+    within(AFTER_TEST_LINES_MAX, diagnosis, verbose, style)
+}
+
+fn within(lines_max: usize, diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
+    let blocks = match verbose {
+        true => {
+            let mut blocks = findings(diagnosis);
+            blocks.extend(checks(diagnosis));
+            blocks
+        }
+        false => fitted(short::parts(diagnosis), lines_max, style),
+    };
 
     Document {
         name: "linerate doctor",

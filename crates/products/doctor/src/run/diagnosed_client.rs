@@ -96,7 +96,7 @@ fn report_end(
         let diagnosis = found.insert(diagnose_test(client, server));
         report.append(&Appendix {
             name: NAME,
-            text: report::text(
+            text: report::text_after_test(
                 diagnosis,
                 verbose,
                 Style {

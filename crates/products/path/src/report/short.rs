@@ -9,6 +9,7 @@ use linerate_document::short::{Need, SHORT_COLUMN};
 use linerate_document::sparkline;
 use linerate_document::table::Table;
 use linerate_model::finding::Diagnosis;
+use linerate_model::path::absent::UDP_BLOCKED;
 use linerate_model::path::{
     Datagrams, Delay, Dialect, LoadPhase, LoadSample, PathReport, PathState, PhaseKind,
 };
@@ -198,6 +199,8 @@ fn absent(report: &PathReport) -> Vec<String> {
         }
     }
 
+    // The cause of others comes first: the last ones may not fit.
+    reasons.sort_by_key(|(reason, _)| *reason != UDP_BLOCKED);
     let line = |(reason, results): (&str, Vec<&str>)| match results.as_slice() {
         [first, second, third, more @ ..] if !more.is_empty() => {
             let more = more.len();

@@ -17,13 +17,24 @@ const TESTS_SHOWN: usize = 3;
 /// Facts that differ between two hosts.
 const DIFFERENCES_SHOWN: usize = 4;
 
-/// The report as blocks of at most a dozen lines.
+/// Lines of the report of a host.
+pub(super) const LINES_MAX: usize = 12;
+/// Lines of the report behind that of a test, which has lines of its own.
+pub(super) const AFTER_TEST_LINES_MAX: usize = 8;
+
+/// The report as blocks.
 pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
-    let parts = limit_and_steps(diagnosis, false).into_iter();
-    let mut blocks: Vec<Block> = parts.map(|(_, block)| block).collect();
-    blocks.extend(checked(diagnosis).map(|text| entry("Checked", text)));
-    blocks.extend(unread(diagnosis));
-    blocks
+    let parts = parts(diagnosis).into_iter();
+    parts.map(|(_, block)| block).collect()
+}
+
+/// The same, with how much a reader needs each part.
+pub(super) fn parts(diagnosis: &Diagnosis) -> Vec<(Need, Block)> {
+    let mut parts = limit_and_steps(diagnosis, false);
+    // What was not checked qualifies the answer more than further metrics do.
+    parts.extend(checked(diagnosis).map(|text| (Need::Step, entry("Checked", text))));
+    parts.extend(unread(diagnosis).map(|block| (Need::Step, block)));
+    parts
 }
 
 /// The limit with its metrics, what to do about it, and what else was found. Of a direction the

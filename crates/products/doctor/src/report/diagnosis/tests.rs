@@ -245,6 +245,25 @@ fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
     );
 }
 
+#[test]
+fn the_report_behind_a_test_has_eight_lines() {
+    let mut diagnosis = path();
+    for id in ["QD-02", "LAT-02", "NIC-01"] {
+        let mut found = diagnosis.findings[0].clone();
+        (found.id, found.severity) = (id.into(), Severity::High);
+        found.title = format!("{id} has a title of its own");
+        found.remedy = vec![format!("ethtool -G {id}"); 3];
+        diagnosis.findings.push(found);
+    }
+
+    let text = text_after_test(&diagnosis, false, Style::PLAIN);
+    assert!(text.lines().count() <= 8, "{text}");
+    assert!(
+        text.starts_with("Limit") && text.contains("\nAlso"),
+        "{text}"
+    );
+}
+
 /// The narrowest hop needs no remedy, its long queue has one.
 #[test]
 fn first_other_finding_has_its_remedy_in_the_short_report() {
