@@ -7,13 +7,24 @@ pub(crate) mod drop_watch;
 pub(crate) mod symbols;
 
 mod format;
-mod place;
 
 use linerate_model::placement::cpu_list;
 use linerate_sys::perf_event::EventError;
 
 use crate::error::ReadError;
+use crate::permits::{Permit, Permits};
 use crate::short_file;
+
+/// Watches at once: a test has one of drops and one of CPUs, together with 392 KiB of locked memory
+/// for every CPU.
+static WATCHES: Permits = Permits::new(4);
+
+/// A permit for a watch.
+fn permit() -> Result<Permit, ReadError> {
+    WATCHES
+        .take()
+        .ok_or_else(|| ReadError::missing("other tests are being watched"))
+}
 
 /// CPUs that can have events.
 fn online_cpus() -> Vec<u32> {

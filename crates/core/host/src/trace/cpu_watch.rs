@@ -3,17 +3,16 @@
 //! Cost: 199 samples per second and CPU of some 2 µs each, 0.04 % of a CPU.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_sys::error::OsError;
 use linerate_sys::perf_event::{PerfEvent, Record, Ring, Source};
 
 use super::cpu_profile::{CpuProfile, STACKS_MAX, Sampled, profile};
-use super::online_cpus;
-use super::place::Place;
 use super::symbols::Symbols;
+use super::{online_cpus, permit};
 use crate::error::ReadError;
+use crate::permits::Permit;
 use crate::short_file;
 use crate::watch::{Reader, Watch};
 
@@ -36,7 +35,7 @@ impl CpuWatch {
     /// # Errors
     /// Why the CPUs of this host cannot be sampled: the right that is missing, or too many watches.
     pub fn start() -> Result<Self, ReadError> {
-        let place = Place::take()?;
+        let permit = permit()?;
         let ring = |cpu| -> Result<_, ReadError> {
             Ok((
                 cpu,
@@ -55,8 +54,7 @@ impl CpuWatch {
             processes: BTreeMap::new(),
             due: Instant::now() + STEP,
             steady_from: Some(Instant::now() + START),
-            symbols: None,
-            _place: place,
+            _permit: permit,
         };
 
         Watch::start("linerate-cpus", sampler)
@@ -80,9 +78,7 @@ struct Sampler {
     due: Instant,
     /// Time until which samples are left out again once later ones exist.
     steady_from: Option<Instant>,
-    /// Names of the functions; read by the thread of the watch.
-    symbols: Option<Arc<Symbols>>,
-    _place: Place,
+    _permit: Permit,
 }
 
 impl Reader for Sampler {
@@ -126,8 +122,7 @@ impl Sampler {
 
     fn finish(mut self) -> CpuProfile {
         self.drain();
-        let symbols = self.symbols.unwrap_or_else(Symbols::shared);
-        profile(&self.stacks, &symbols, &self.processes)
+        profile(&self.stacks, &Symbols::shared(), &self.processes)
     }
 }
 

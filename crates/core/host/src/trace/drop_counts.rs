@@ -82,14 +82,14 @@ struct Kind {
 
 /// Drops so far.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct DropCounter {
     layout: Layout,
     packets: BTreeMap<Kind, u64>,
     /// Packets in `packets`.
     recorded: u64,
 }
 
-impl Tally {
+impl DropCounter {
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
@@ -182,12 +182,12 @@ mod tests {
     const DROP: u16 = 2310;
     const FULL: u16 = 2282;
 
-    fn tally() -> Tally {
+    fn counter() -> DropCounter {
         let layout = Layout::of(
             include_str!("captures/kfree_skb-6.18.txt"),
             Some(include_str!("captures/udp_fail_queue_rcv_skb-6.18.txt")),
         );
-        Tally::new(layout.expect("both layouts"))
+        DropCounter::new(layout.expect("both layouts"))
     }
 
     /// Data of `skb:kfree_skb` in the layout of Linux 6.18.
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn drops_are_added_by_reason_function_and_port_of_the_full_socket() {
-        let mut tally = tally();
+        let mut counter = counter();
         let mut port = None;
         for data in [
             full(5201),
@@ -240,10 +240,10 @@ mod tests {
             vec![],
             vec![0; 40],
         ] {
-            tally.add(&data, 1, &mut port);
+            counter.add(&data, 1, &mut port);
         }
 
-        let counts = tally.counts(&names(), 9, 1);
+        let counts = counter.counts(&names(), 9, 1);
         let udp = (Some("SOCKET_RCVBUFF"), Some("udp_queue_rcv_one_skb"));
         assert_eq!(
             row(&counts, 0),
@@ -257,17 +257,17 @@ mod tests {
 
     #[test]
     fn samples_are_scaled_to_all_events_and_have_no_port() {
-        let mut tally = tally();
+        let mut counter = counter();
         let mut port = None;
         for _ in 0..30 {
-            tally.add(&full(5201), 31, &mut port);
-            tally.add(&dropped(0x10, 0x0800, 6), 31, &mut port);
+            counter.add(&full(5201), 31, &mut port);
+            counter.add(&dropped(0x10, 0x0800, 6), 31, &mut port);
         }
         for _ in 0..10 {
-            tally.add(&dropped(0x20, 0x0800, 12), 31, &mut port);
+            counter.add(&dropped(0x20, 0x0800, 12), 31, &mut port);
         }
 
-        let counts = tally.counts(&names(), 1280, 31);
+        let counts = counter.counts(&names(), 1280, 31);
         assert_eq!(
             counts
                 .rows
@@ -293,10 +293,10 @@ mod tests {
         data[..2].copy_from_slice(&1331_u16.to_ne_bytes());
         data[16..24].copy_from_slice(&0x20_u64.to_ne_bytes());
         data[24..26].copy_from_slice(&0x0800_u16.to_ne_bytes());
-        let mut tally = Tally::new(layout);
-        tally.add(&data, 1, &mut None);
+        let mut counter = DropCounter::new(layout);
+        counter.add(&data, 1, &mut None);
         assert_eq!(
-            row(&tally.counts(&names(), 1, 1), 0),
+            row(&counter.counts(&names(), 1, 1), 0),
             (None, Some("nft_do_chain"), None, 1)
         );
         assert!(Layout::of("ID: 7\n\tfield:int a;\toffset:0;\tsize:4;", None).is_none());

@@ -11,11 +11,11 @@ use linerate_sys::error::OsError;
 use linerate_sys::perf_event::{PerfEvent, Record, Ring, Source};
 use linerate_sys::tracefs;
 
-use super::drop_counts::{DropCounts, Layout, Tally};
-use super::online_cpus;
-use super::place::Place;
+use super::drop_counts::{DropCounter, DropCounts, Layout};
 use super::symbols::Symbols;
+use super::{online_cpus, permit};
 use crate::error::ReadError;
+use crate::permits::Permit;
 use crate::watch::{Reader, Watch};
 
 /// A watch of the drops of this host.
@@ -41,20 +41,20 @@ impl DropWatch {
     /// Why the drops of this host cannot be counted: the right that is missing, a kernel without
     /// the tracepoint, or too many watches.
     pub fn start() -> Result<Self, ReadError> {
-        let place = Place::take()?;
+        let permit = permit()?;
         let layout = layout()?;
         let cpus = online_cpus()
             .into_iter()
             .map(|cpu| Cpu::open(cpu, layout.ids()));
         let collector = Collector {
             cpus: cpus.collect::<Result<_, _>>()?,
-            tally: Tally::new(layout),
+            counter: DropCounter::new(layout),
             due: Instant::now() + STEP,
             rate: (Instant::now(), 0),
             period: 1,
             period_max: 1,
             symbols: None,
-            _place: place,
+            _permit: permit,
         };
 
         Watch::start("linerate-drops", collector)
@@ -128,7 +128,7 @@ impl Cpu {
 #[derive(Debug)]
 struct Collector {
     cpus: Vec<Cpu>,
-    tally: Tally,
+    counter: DropCounter,
     /// Time of the next reading.
     due: Instant,
     /// Begin of the time over which the rate is taken, with the drops until then.
@@ -138,7 +138,7 @@ struct Collector {
     period_max: u64,
     /// Names of the functions; read by the thread of the watch.
     symbols: Option<Arc<Symbols>>,
-    _place: Place,
+    _permit: Permit,
 }
 
 impl Reader for Collector {
@@ -160,7 +160,7 @@ impl Collector {
             ring.drain(|record| {
                 // What is lost is the difference to the counters of the events.
                 if let Record::Tracepoint(data) = record {
-                    self.tally.add(data, self.period, full_port);
+                    self.counter.add(data, self.period, full_port);
                 }
             });
         }
@@ -205,7 +205,7 @@ impl Collector {
         let cpus = std::mem::take(&mut self.cpus);
         drop(thread::Builder::new().spawn(move || drop(cpus)));
         let symbols = self.symbols.unwrap_or_else(Symbols::shared);
-        self.tally.counts(&symbols, total, self.period_max)
+        self.counter.counts(&symbols, total, self.period_max)
     }
 }
 

@@ -1,12 +1,11 @@
 //! Samples this host in a thread until the watch ends.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use linerate_host::{
-    Connections, CpuProfile, CpuWatch, DropWatch, ProcessTimes, Reader, Request, Watch, collect,
-    has_other_namespaces, is_peer_in_other_namespace,
+    Connections, CpuProfile, CpuWatch, DropWatch, Permit, Permits, ProcessTimes, Reader, Request,
+    Watch, collect, has_other_namespaces, is_peer_in_other_namespace,
 };
 use linerate_model::snapshot::Snapshot;
 
@@ -16,29 +15,8 @@ use crate::{Observed, Period, work};
 
 /// Most watches at once: a server must not spend its CPUs on reading itself because many clients
 /// ask.
-const PLACES: usize = 8;
-
-/// Permit of one of the watches that may run at the same time.
-struct Place;
-
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
-impl Place {
-    fn take() -> Option<Self> {
-        let one_more = |taken| (taken < PLACES).then_some(taken + 1);
-        // Relaxed: the number of watches orders no other memory.
-        TAKEN
-            .fetch_update(Relaxed, Relaxed, one_more)
-            .ok()
-            .map(|_| Self)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        TAKEN.fetch_sub(1, Relaxed);
-    }
-}
+const WATCHES_MAX: usize = 8;
+static WATCHES: Permits = Permits::new(WATCHES_MAX);
 
 /// Prefix of keys about the threads of this process.
 pub(super) const OWN_THREADS: &str = "self.thread.";
@@ -65,7 +43,7 @@ pub(super) struct HostReader {
     /// Time of the next reading.
     due: Instant,
     readings: Option<Readings>,
-    _place: Place,
+    _permit: Permit,
 }
 
 /// Starts to read this host, at once and every `step`. `None` when there are too many watches
@@ -81,7 +59,7 @@ pub(super) fn start(
         step,
         due: Instant::now(),
         readings: None,
-        _place: Place::take()?,
+        _permit: WATCHES.take()?,
     };
     Watch::start("linerate-watch", reader).ok()
 }
@@ -338,7 +316,8 @@ mod tests {
     use crate::Period;
 
     use super::{
-        NEXT_HOP, OWN_THREADS, PLACES, Place, WorkerCpus, has_other_address, name_dropping_rule,
+        NEXT_HOP, OWN_THREADS, WATCHES, WATCHES_MAX, WorkerCpus, has_other_address,
+        name_dropping_rule,
     };
 
     #[test]
@@ -422,10 +401,12 @@ mod tests {
 
     #[test]
     fn watches_are_limited_and_make_room_again() {
-        let places: Vec<_> = std::iter::from_fn(Place::take).take(PLACES + 1).collect();
-        assert_eq!(places.len(), PLACES);
-        assert!(Place::take().is_none());
-        drop(places);
-        assert!(Place::take().is_some());
+        let permits: Vec<_> = std::iter::from_fn(|| WATCHES.take())
+            .take(WATCHES_MAX + 1)
+            .collect();
+        assert_eq!(permits.len(), WATCHES_MAX);
+        assert!(WATCHES.take().is_none());
+        drop(permits);
+        assert!(WATCHES.take().is_some());
     }
 }
