@@ -44,42 +44,7 @@ pub(super) fn conclude(
     };
     let mut verdict = first.clone();
 
-    match others
-        .iter()
-        .find(|(_, other)| other.verdict != first.verdict)
-    {
-        Some((other, second)) => {
-            // What the other direction shows is the likely cause of one in which nothing arrived.
-            let is_silent = second.sentence.starts_with(NO_DATA);
-            let second_text = if is_silent {
-                "no byte arrived"
-            } else {
-                plain(&second.sentence)
-            };
-            let parts = (other.name(), second_text, kind.name(), &first.sentence);
-            verdict.sentence = format!("{}: {}; {}: {}", parts.0, parts.1, parts.2, parts.3);
-            verdict.runner_up = Some(format!("{} ({})", second.verdict, other.name()));
-            verdict.what_if = None;
-        }
-        None => {
-            // A limit of both directions is as certain as in the less certain one.
-            let confidence = others.iter().map(|(_, other)| other.confidence);
-            verdict.confidence = confidence.fold(verdict.confidence, Ord::min);
-            // The narrowest hop of each direction may have a place of its own.
-            let elsewhere = others.iter().find(|(_, other)| {
-                other.verdict == PATH_RATE && plain(&other.sentence) != plain(&first.sentence)
-            });
-            if let Some((other, second)) = elsewhere {
-                verdict.sentence = format!(
-                    "{}: {}; {}: {}",
-                    other.name(),
-                    plain(&second.sentence),
-                    kind.name(),
-                    first.sentence
-                );
-            }
-        }
-    }
+    add_others(&mut verdict, *kind, others);
 
     let concurrent = both.filter(|(_, both)| {
         // Verdicts from this rank on name no limit.
@@ -103,6 +68,40 @@ pub(super) fn conclude(
     verdict
 }
 
+/// What the other directions say beside the first one.
+fn add_others(verdict: &mut Verdict, kind: PhaseKind, others: &[&(PhaseKind, Verdict)]) {
+    let is_other = |other: &&&(PhaseKind, Verdict)| other.1.verdict != verdict.verdict;
+    if let Some((other, second)) = others.iter().find(is_other) {
+        // What the other direction shows is the likely cause of one in which nothing arrived.
+        let is_silent = second.sentence.starts_with(NO_DATA);
+        let text = match is_silent {
+            true => "no byte arrived",
+            false => parted(&second.sentence).0,
+        };
+        verdict.sentence = of_each(*other, text, kind, &verdict.sentence);
+        verdict.runner_up = Some(format!("{} ({})", second.verdict, other.name()));
+        verdict.what_if = None;
+        return;
+    }
+
+    // A limit of both directions is as certain as in the less certain one.
+    let confidence = others.iter().map(|(_, other)| other.confidence);
+    verdict.confidence = confidence.fold(verdict.confidence, Ord::min);
+    // The narrowest hop of each direction may have a place of its own.
+    let first = parted(&verdict.sentence).0;
+    let elsewhere = others
+        .iter()
+        .find(|(_, other)| other.verdict == PATH_RATE && parted(&other.sentence).0 != first);
+    if let Some((other, second)) = elsewhere {
+        verdict.sentence = of_each(*other, parted(&second.sentence).0, kind, &verdict.sentence);
+    }
+}
+
+/// `up: the link is full; down: the path is the limit`
+fn of_each(other: PhaseKind, text: &str, kind: PhaseKind, sentence: &str) -> String {
+    format!("{}: {text}; {}: {sentence}", other.name(), kind.name())
+}
+
 /// Place in the order in which limits explain; those that name none are last.
 fn rank(name: &str) -> usize {
     let known = limit::ALL.iter().position(|limit| limit.name == name);
@@ -114,15 +113,11 @@ fn rank(name: &str) -> usize {
 }
 
 /// The sentence and the finding that it names at its end.
-fn parted(sentence: &str) -> (&str, &str) {
+pub(super) fn parted(sentence: &str) -> (&str, &str) {
     sentence
         .rfind(" (")
         .filter(|_| sentence.ends_with(')'))
         .map_or((sentence, ""), |at| sentence.split_at(at))
-}
-
-fn plain(sentence: &str) -> &str {
-    parted(sentence).0
 }
 
 /// Adds how long the queues of the path are, where that matters.

@@ -4,6 +4,7 @@ use linerate_document::number::time;
 use linerate_model::finding::{Evidence, Finding, Verdict};
 use linerate_model::path::{HopQueue, PathDirection, PathHops, PhaseKind};
 
+use super::conclusion::parted;
 use crate::limit::PATH_RATE;
 
 /// Rule about a queue that delays packets.
@@ -79,11 +80,7 @@ pub(super) fn name_places(verdicts: &mut [(PhaseKind, Verdict)], path: &PathHops
                 time(second.added_ns as f64)
             );
         }
-        let finding = verdict
-            .sentence
-            .rfind(" (")
-            .filter(|_| verdict.sentence.ends_with(')'));
-        let finding = finding.map_or("", |at| verdict.sentence.split_at(at).1);
+        let finding = parted(&verdict.sentence).1;
         verdict.sentence = sentence + finding;
     }
 }
