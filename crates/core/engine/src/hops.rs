@@ -27,24 +27,34 @@ pub(crate) const PROBE_BYTES: u64 = HEAD_LEN as u64;
 #[derive(Default)]
 pub struct PathTrace {
     known: HopTrace,
+    /// Those of the phases before: other ports may be routed another way.
+    sockets: Option<HopSockets>,
     tracer: Option<HopTracer>,
 }
 
 impl PathTrace {
-    /// Traces in a thread of its own until [`Self::end`].
+    /// Traces in a thread of its own until [`Self::end`]. `open` makes the sockets, unless an
+    /// earlier phase has left some.
     ///
     /// # Errors
-    /// When the system has no descriptor or thread left.
-    pub fn start(&mut self, sockets: HopSockets) -> io::Result<()> {
+    /// Those of `open`, and when the system has no descriptor or thread left.
+    pub fn start(&mut self, open: impl FnOnce() -> io::Result<HopSockets>) -> io::Result<()> {
+        let sockets = self.sockets.take().map_or_else(open, Ok)?;
         self.tracer = Some(HopTracer::start(sockets, self.known.clone())?);
         Ok(())
     }
 
-    /// What was found since the start, and the sockets for another phase; `None` where nothing was
-    /// started.
-    pub fn end(&mut self) -> Option<(Vec<HopAnswers>, HopSockets)> {
-        let (trace, sockets) = self.tracer.take()?.finish()?;
-        self.known = trace;
-        Some((self.known.answers(), sockets))
+    /// What was found since the start; nothing where nothing was started.
+    pub fn end(&mut self) -> Vec<HopAnswers> {
+        let Some((trace, sockets)) = self.tracer.take().and_then(HopTracer::finish) else {
+            return Vec::new();
+        };
+        (self.known, self.sockets) = (trace, Some(sockets));
+        self.known.answers()
+    }
+
+    /// Closes the sockets: the next phase has others.
+    pub(crate) fn close(&mut self) {
+        self.sockets = None;
     }
 }

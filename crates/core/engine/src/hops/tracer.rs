@@ -184,10 +184,6 @@ impl Worker {
             None if error.quoted.len() < HEAD_LEN => None,
             _ => return Read::Other,
         };
-        let read_ns = clock::monotonic_ns();
-        let stamped_ns = error
-            .stamped_unix_ns
-            .map(|unix_ns| self.offset.monotonic_ns(unix_ns).min(read_ns));
         let extensions = error
             .extensions_at
             .and_then(|start| error.quoted.get(start..));
@@ -197,7 +193,7 @@ impl Worker {
             sequence,
             from,
             is_end: error.to.is_some_and(|to| to.ip() == from),
-            received_ns: stamped_ns.unwrap_or(read_ns),
+            received_ns: error.arrival_ns(self.offset, clock::monotonic_ns()),
             mpls_labels: extensions.map(mpls::labels).unwrap_or_default(),
         })
     }

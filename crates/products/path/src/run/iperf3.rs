@@ -11,6 +11,7 @@ use std::time::Duration;
 use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::dialect::native::client::Established;
+use linerate_engine::hops::PathTrace;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::absent::{self, IPERF3_ONLY};
 use linerate_model::path::{
@@ -24,7 +25,6 @@ use super::steering::SharedObserver;
 use crate::conclude::unmeasured;
 use crate::plan::{LoadPlan, PlannedPhase, plan};
 use crate::report::PhaseProgress;
-use hops::ServerHops;
 use phase_over_iperf3::{Ended, Finished, Iperf3Peer};
 use side_probe::{Method, SideProber};
 
@@ -75,7 +75,7 @@ pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Exam
         first: Some(established),
         method,
         has_facts: false,
-        hops: ServerHops::new(test, remote),
+        hops: PathTrace::default(),
     };
     let mut examination = start.begin(peer, remote, target, method.kind(), &planned);
     if let Some(reason) = refusal {
@@ -128,7 +128,7 @@ impl Examination<'_, Iperf3Peer> {
             true => Some(SideProber::start(method, self.test, self.remote, None).map_err(failed)?),
             false => None,
         };
-        let is_traced = planned.spec.hops && self.peer.hops.start();
+        let is_traced = planned.spec.hops && self.start_hops();
         if is_traced || prober.is_some() {
             ended = phase_over_iperf3::wait(planned.spec.duration_max, self.interrupts);
         }
@@ -141,6 +141,12 @@ impl Examination<'_, Iperf3Peer> {
 
         self.keep(result);
         ended
+    }
+
+    /// Begins to trace; false where this host has no sockets for it.
+    pub(super) fn start_hops(&mut self) -> bool {
+        let (test, server) = (self.test, self.remote);
+        self.peer.hops.start(|| hops::open(test, server)).is_ok()
     }
 
     fn load(

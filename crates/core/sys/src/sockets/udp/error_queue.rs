@@ -5,7 +5,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-use super::message::recv_attached;
+use super::message::{arrival_ns, recv_attached};
+use crate::clock::RealtimeOffset;
 use crate::socket::unmap;
 use crate::syscall::socket_addr_in;
 
@@ -61,6 +62,11 @@ impl QueuedError<'_> {
     #[must_use]
     pub fn mtu_bytes(&self) -> Option<u32> {
         Some(self.info).filter(|mtu| self.errno == libc::EMSGSIZE && *mtu > 0)
+    }
+
+    /// When the ICMP message arrived, as [`super::Message::arrival_ns`].
+    pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
+        arrival_ns(self.stamped_unix_ns, offset, read_ns)
     }
 }
 

@@ -35,6 +35,17 @@ pub struct Message<'a> {
     pub ttl: Option<u8>,
 }
 
+/// See [`Message::arrival_ns`].
+pub(super) fn arrival_ns(
+    stamped_unix_ns: Option<u64>,
+    offset: RealtimeOffset,
+    read_ns: u64,
+) -> u64 {
+    stamped_unix_ns.map_or(read_ns, |stamp_ns| {
+        offset.monotonic_ns(stamp_ns).min(read_ns)
+    })
+}
+
 impl<'a> Message<'a> {
     /// Number of datagrams in the message, at least one: an empty datagram is one too.
     pub fn datagrams(&self) -> usize {
@@ -44,9 +55,7 @@ impl<'a> Message<'a> {
     /// When it arrived by the monotonic clock. `read_ns`, when it was read, replaces a missing
     /// stamp and bounds one.
     pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
-        self.stamped_unix_ns.map_or(read_ns, |stamp_ns| {
-            offset.monotonic_ns(stamp_ns).min(read_ns)
-        })
+        arrival_ns(self.stamped_unix_ns, offset, read_ns)
     }
 
     /// The datagrams one by one, as far as they are in [`Self::data`]; nothing for an empty one.

@@ -7,6 +7,7 @@ use linerate_doctor::run::diagnosed_client::UDP_ANSWER_TIMEOUT;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult, Handshake, RunOptions};
 use linerate_engine::dialect::native::client::Established;
+use linerate_engine::hops::PathTrace;
 use linerate_iperf3::wire::Cookie;
 use linerate_model::path::{
     LoadControl, LoadDecision, LoadSample, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
@@ -18,7 +19,6 @@ use linerate_model::{Direction, EndCondition, FailureKind, TestSpec, Transport};
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
-use super::hops::ServerHops;
 use super::result::{self, Collected};
 use super::side_probe::{Method, SideProber};
 use crate::plan::{LoadPlan, headers_bytes};
@@ -41,7 +41,7 @@ pub(super) struct Iperf3Peer {
     /// TCP handshakes of all tests.
     pub(super) handshakes: Vec<ProbeSample>,
     pub(super) has_facts: bool,
-    pub(super) hops: ServerHops,
+    pub(super) hops: PathTrace,
 }
 
 /// Handshake of the first connection; it ended some moments ago.
@@ -82,6 +82,9 @@ impl Examination<'_, Iperf3Peer> {
         mut observer: SharedObserver,
     ) -> Finished {
         let client = self.client(self.load_test(spec, plan));
+        if spec.hops {
+            self.start_hops();
+        }
         let mut load = Load {
             shown: ShownLoad::new(plan, progress, self.observers.reborrow(), None),
             test: self.test,
@@ -94,9 +97,6 @@ impl Examination<'_, Iperf3Peer> {
         };
 
         let mut collected = Collected::default();
-        if spec.hops {
-            self.peer.hops.start();
-        }
         let ran = repeated(
             self.peer.first.take(),
             self.test.wait_max,

@@ -68,13 +68,14 @@ impl NativeClient {
 
     /// Begins to trace.
     pub(super) fn start_hops(&mut self, sockets: Option<HopSockets>) -> Result<(), NativeError> {
-        sockets.map_or(Ok(()), |sockets| Ok(self.hops.trace.start(sockets)?))
+        sockets.map_or(Ok(()), |sockets| {
+            Ok(self.hops.trace.start(|| Ok(sockets))?)
+        })
     }
 
-    /// Ends the trace; the result has its answers.
+    /// Ends the trace; the result has its answers. The server opens a flow for each phase.
     pub(super) fn end_hops(&mut self, result: &mut PhaseResult) {
-        if let Some((answers, _)) = self.hops.trace.end() {
-            result.local.hops = answers;
-        }
+        result.local.hops = self.hops.trace.end();
+        self.hops.trace.close();
     }
 }

@@ -21,14 +21,14 @@ use linerate_sys::sockopt;
 use linerate_trust::{ServerSession, random, verify_resume};
 
 use super::active_phase::ActivePhase;
-use super::client_hops::ClientHops;
+use super::client_hops;
 use super::context::{Context, Shared};
 use super::event_tokens::{CONTROL, KINDS};
 use super::request::PendingRequest;
 use super::responder::{Meter, Responder, Task};
 use crate::data::quota::{Quota, Traffic};
 use crate::dialect::native::tls_stream::TlsStream;
-use crate::hops;
+use crate::hops::{self, PathTrace};
 use crate::server::context::ServerContext;
 use crate::server::dialect;
 use crate::server::limits::allotment::Allotment;
@@ -57,7 +57,7 @@ pub(super) struct Session {
     /// Meter of its probes and transactions.
     pub(super) meter: Meter,
     pub(super) request: Option<PendingRequest>,
-    pub(super) hops: ClientHops,
+    pub(super) hops: PathTrace,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
     /// Name of the token that the client has proved.
@@ -152,7 +152,7 @@ impl Session {
             quota: Quota::default(),
             meter: Meter::default(),
             request: None,
-            hops: ClientHops::default(),
+            hops: PathTrace::default(),
             facts: None,
             token_name: None,
             login: None,
@@ -343,8 +343,13 @@ impl Session {
 
     /// Traces the hops to the client until the phase ends.
     pub(super) fn start_hops(&mut self, device: Option<&str>) {
-        if let Some(connection) = &self.connection {
-            self.hops.start(connection.fd.as_fd(), device);
+        let Some(connection) = &self.connection else {
+            return;
+        };
+        let control = connection.fd.as_fd();
+        // A host without descriptors for it sends no answers; the phase is the same without.
+        if let Err(error) = self.hops.start(|| client_hops::open(control, device)) {
+            tracing::debug!(client = self.id, %error, "no trace of the hops");
         }
     }
 
