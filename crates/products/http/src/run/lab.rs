@@ -2,6 +2,7 @@
 
 mod cooldown;
 mod history_record;
+mod introduction;
 mod record;
 mod requirements;
 mod runner;
@@ -17,7 +18,7 @@ use target::TargetServer;
 
 pub use spec::{Directory, LabSpec, PLAN_FILE, Stage};
 
-pub(super) use runner::is_wanted;
+pub(super) use introduction::is_wanted;
 
 /// Carries out an experiment, or the selected part of it.
 ///

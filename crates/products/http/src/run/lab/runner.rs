@@ -1,6 +1,5 @@
 //! Runs an experiment: the order is the lab's, the hosts, loads and files are this program's.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
@@ -14,6 +13,7 @@ use linerate_sys::clock;
 
 use super::cooldown;
 use super::history_record::HistoryRecord;
+use super::introduction::{circumstances, introduced};
 use super::record::Record;
 use super::requirements;
 use super::spec::LabSpec;
@@ -31,7 +31,7 @@ use crate::run::requests::{CellMark, TCP_CAPABILITY};
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::signals::Stop;
 use crate::run::watch::Watch;
-use crate::run::{OpenView, generator, outputs, protocol_name, tcp_baseline};
+use crate::run::{OpenView, generator, outputs, tcp_baseline};
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
 pub(super) fn run(
@@ -115,35 +115,6 @@ pub(super) fn run(
     })
 }
 
-/// Says what is about to be run, and asks where the user is to decide.
-fn introduced(
-    spec: &LabSpec,
-    target: &TargetServer,
-    open_view: OpenView,
-    runs: usize,
-    expected: Duration,
-) -> Result<SecondsPrinter, Error> {
-    let count = u32::try_from(runs).unwrap_or(u32::MAX);
-    let mut progress =
-        SecondsPrinter::of_experiment(spec.output.quiet, spec.output.json_stream, count);
-
-    target
-        .server
-        .iter()
-        .flat_map(|side| &side.remarks)
-        .for_each(|remark| progress.line(remark));
-    progress.line(&introduction(target, expected));
-    if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
-        return Err(Error::failed("cancelled by the user"));
-    }
-
-    if let Some(view) = spec.output.tui.then(open_view).flatten() {
-        progress.show(view, target.url.to_string());
-    }
-
-    Ok(progress)
-}
-
 /// Time that the runs take which are not kept yet.
 fn time_left(spec: &LabSpec, planned: &[PlannedRun], kept: &Kept) -> Duration {
     let is_kept = |planned: &&PlannedRun| {
@@ -168,33 +139,6 @@ fn code(study: &Study, is_asserted: bool) -> Outcome {
         Ending::TooManyInvalid => Outcome::TooManyInvalid,
         Ending::AllSkipped => Outcome::CheckFailed,
     }
-}
-
-/// Circumstances a reader of the report must know.
-fn circumstances(target: &TargetServer) -> Vec<String> {
-    let mut notes = Vec::new();
-    if target.server.is_none() {
-        notes.push(
-            "no control channel at the server: what its host did is unknown, and so are the \
-             verdicts that need it; `linerate http serve --token-file FILE` opens one for other \
-             hosts"
-                .to_owned(),
-        );
-    }
-
-    if !target.has_sizes {
-        let why = if target.url.path == "/" {
-            "the server has no payloads of linerate's"
-        } else {
-            "the URL names a path"
-        };
-        notes.push(format!(
-            "{why}: every cell asks for {}, {} bytes",
-            target.url.path, target.answer.body_bytes
-        ));
-    }
-
-    notes
 }
 
 /// Keeps the hosts at the start, or compares them with those of the start that is continued.
@@ -574,36 +518,6 @@ fn matrix_run(payload_bytes: u64, connections: u32) -> PlannedRun {
         key: CellKey::new(Phase::Matrix, payload_bytes, connections),
         repeat: 0,
     }
-}
-
-fn introduction(target: &TargetServer, time: Duration) -> String {
-    let protocol = protocol_name(&target.answer.protocol);
-    let whose = match (&target.server, target.claims.is_ours) {
-        (Some(side), true) => format!("linerate {}", side.info.version),
-        (Some(_), false) => "watched by an agent".to_owned(),
-        (None, _) => "nothing is known of its host".to_owned(),
-    };
-    format!(
-        "{} at {}: {protocol}status {}, {whose}; about {} in all",
-        target.url,
-        target.address(),
-        target.answer.status,
-        linerate_model::numbers::clock(time.as_secs_f64()),
-    )
-}
-
-/// Asks the user whether to continue; without a terminal the command line is the answer.
-pub(in crate::run) fn is_wanted() -> Result<bool, Error> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Ok(true);
-    }
-
-    let error = |error: io::Error| Error::failed(format!("cannot ask: {error}"));
-    write!(io::stderr(), "Start the load? [y/N] ").map_err(error)?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(error)?;
-
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Slow start is not part of what the path carries.
