@@ -70,7 +70,7 @@ figure { margin: 1.5rem 0 } details { margin: .5rem 0 } summary { cursor: pointe
 .most td { border: 0; display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0 } .most td:first-child { font-weight: 600 } .most td:empty { display: none } .most td::before { content: attr(data-label); color: var(--dim); font-weight: 400; text-align: left }
 @media print { @page { margin: 12mm } :root { color-scheme: light } body { max-width: none; margin: 0; padding: 0; font-size: 9pt; line-height: 1.35 } a { color: inherit }
   header .verdict { font-size: 14pt; margin: .4rem 0 } .card .value { font-size: 15pt } .card, .finding { padding: .3rem .6rem } .route { margin: .7rem 0 } h2 { margin: .8rem 0 .3rem }
-  svg, tr, .remark, .card, .finding { break-inside: avoid } h2, figcaption, summary { break-after: avoid } figure { margin: .6rem 0 } details:not([open]), .screen { display: none } }
+  svg, tr, .remark, .card, .finding { break-inside: avoid } h2, figcaption, summary { break-after: avoid } figure { margin: .6rem 0 } figure svg { max-height: 150mm } details:not([open]), .screen { display: none } }
 ";
 
 /// Untrusted text, escaped.
