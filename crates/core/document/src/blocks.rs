@@ -13,7 +13,7 @@ use crate::frame::{Head, Route, class, element, line};
 use crate::heat::HeatMap;
 use crate::page::{self, escaped};
 use crate::plot::Plot;
-use crate::style::{Style, shortened};
+use crate::style::Style;
 use crate::table::Table;
 use crate::wrap::wrapped;
 
@@ -240,7 +240,6 @@ impl Block {
     }
 
     pub(crate) fn html(&self, out: &mut String) {
-        let line = |text: &str| escaped(&shortened(text));
         let _ = match self {
             Self::Title(text) => writeln!(out, "<h1>{}</h1>", line(text)),
             Self::Heading(text) => writeln!(out, "<h2>{}</h2>", line(text)),
@@ -259,15 +258,15 @@ impl Block {
                 status,
                 label,
                 text,
+                is_verbatim,
                 ..
             }) => {
-                let head = [status, label].map(|part| line(part.trim()));
-                writeln!(
-                    out,
-                    "<p><strong>{}</strong> {}</p>",
-                    head.join(" "),
-                    line(text)
-                )
+                let head = [status, label].map(|part| line(part.trim())).join(" ");
+                let text = match is_verbatim {
+                    true => element("code", "", text),
+                    false => line(text),
+                };
+                writeln!(out, "<p><strong>{head}</strong> {text}</p>")
             }
             Self::Space => Ok(()),
             Self::Table(table) => {

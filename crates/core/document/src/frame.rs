@@ -118,8 +118,22 @@ pub struct Queue {
     pub share: f64,
 }
 
+/// A sentence as HTML. What stands between two backticks is code, as in the same sentence of a
+/// terminal.
 pub(crate) fn line(text: &str) -> String {
-    escaped(&shortened(text))
+    let text = escaped(&shortened(text));
+    let mut parts = text.split('`');
+    let mut html = parts.next().unwrap_or_default().to_owned();
+
+    while let Some(part) = parts.next() {
+        let _ = match parts.next() {
+            Some(behind) => write!(html, "<code>{part}</code>{behind}"),
+            // A backtick without a second one is a character.
+            None => write!(html, "`{part}"),
+        };
+    }
+
+    html
 }
 
 pub(crate) fn capitalized(sentence: &str) -> String {
@@ -275,6 +289,19 @@ mod tests {
         ];
         for (letter, colour) in letters {
             assert_eq!(class(Badge::grade(letter, "").severity), colour, "{letter}");
+        }
+    }
+
+    #[test]
+    fn code_of_a_sentence_is_code() {
+        let cases = [
+            ("run `ip link` there", "run <code>ip link</code> there"),
+            ("`a` and `<b>`", "<code>a</code> and <code>&lt;b&gt;</code>"),
+            ("a ` b", "a ` b"),
+            ("`a` ` b", "<code>a</code> ` b"),
+        ];
+        for (sentence, html) in cases {
+            assert_eq!(line(sentence), html);
         }
     }
 
