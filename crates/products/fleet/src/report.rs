@@ -169,10 +169,10 @@ fn badge(report: &FleetReport) -> Badge {
     let worst = report.findings.iter().map(|finding| finding.severity).max();
     let label = counted(report.findings.len(), "finding");
     match worst {
+        Some(worst) => Badge::new(stored_name(worst), worst, label),
         None if opening::title(report) == NO_FINDING => Badge::new("ok", Severity::Info, label),
         // The answer names a slow host, or what has no result.
-        None => Badge::new("warning", Severity::Medium, label),
-        Some(worst) => Badge::new(stored_name(worst), worst, label),
+        None => Badge::new("warning", Severity::Medium, ""),
     }
 }
 
