@@ -46,10 +46,8 @@ pub fn html(comparison: &Comparison) -> String {
         blocks.extend(more_trials(comparison));
     }
 
-    let mut details: Vec<Block> = measures(&comparison.rows)
-        .map(Block::Table)
-        .into_iter()
-        .collect();
+    let folded = |table| Block::Details("All measures".to_owned(), vec![Block::Table(table)]);
+    let mut details: Vec<Block> = measures(&comparison.rows).map(folded).into_iter().collect();
     details.extend(sides(comparison));
     let page = RunPage {
         head: head(comparison, &ranked),

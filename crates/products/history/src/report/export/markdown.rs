@@ -78,7 +78,7 @@ fn section(run: &RunRecord) -> String {
             text,
             "| {} | {} | {} |",
             info.meaning,
-            stored_name(way),
+            way.words().unwrap_or_default(),
             info.unit.text(*value)
         );
     }
