@@ -1,6 +1,7 @@
 //! One run of the load generator as text.
 
 mod latency;
+mod page;
 
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
@@ -17,6 +18,7 @@ use super::numbers::{
     cpus, fine, grouped, known, mebi, mega, peak, per_s, percent, quantile, time, time_ns,
 };
 use latency::{errors, latency};
+pub(crate) use page::load_page;
 
 /// One run of the load generator with what is known around it.
 #[derive(Debug, Clone, Copy)]
@@ -116,13 +118,6 @@ fn notes(report: &LoadReport<'_>, is_verbose: bool) -> Vec<(&'static str, String
 
 /// `11,566 responses/s, 94.7 Mbit/s; p50 259 us, p99 14.5 ms, max 84.3 ms; no errors`
 fn result(load: &LoadResult) -> String {
-    let rate = match load.mode {
-        Mode::Idle { .. } => held(load),
-        _ => load.ok_per_s().zip(load.payload_bytes_per_s()).map_or_else(
-            || "no request was sent".to_owned(),
-            |(ok, payload)| format!("{} responses/s, {}", per_s(ok), rate(payload * 8.0)),
-        ),
-    };
     let latency = &load.latency;
     let quantiles = [
         ("p50", latency.p50),
@@ -134,15 +129,29 @@ fn result(load: &LoadResult) -> String {
         .map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n)))
         .collect();
 
-    let errors = match load.errors.total() {
-        0 => "no errors".to_owned(),
-        total => counted(usize::try_from(total).unwrap_or(usize::MAX), "error"),
-    };
-    [rate, quantiles.join(", "), errors]
+    [amount(load), quantiles.join(", "), errors_counted(load)]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join("; ")
+}
+
+/// `11,566 responses/s, 94.7 Mbit/s`
+fn amount(load: &LoadResult) -> String {
+    match load.mode {
+        Mode::Idle { .. } => held(load),
+        _ => load.ok_per_s().zip(load.payload_bytes_per_s()).map_or_else(
+            || "no request was sent".to_owned(),
+            |(ok, payload)| format!("{} responses/s, {}", per_s(ok), rate(payload * 8.0)),
+        ),
+    }
+}
+
+fn errors_counted(load: &LoadResult) -> String {
+    match load.errors.total() {
+        0 => "no errors".to_owned(),
+        total => counted(usize::try_from(total).unwrap_or(usize::MAX), "error"),
+    }
 }
 
 /// `0.52 % of the requests: 12 no local port, 40 timeout`; `None` without errors.
@@ -197,22 +206,25 @@ fn not_accepted(load: &LoadResult) -> Option<&'static str> {
 fn limit(judgement: &Judgement, confidence: Confidence) -> Vec<(&'static str, String)> {
     let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
     let evidence = evidence.join("; ");
-    let sure = match confidence {
-        Confidence::High => "",
-        Confidence::Medium => " (likely)",
-        Confidence::Low => " (a guess)",
-    };
     let limit = match judgement.class {
         VerdictClass::Invalid => ("Invalid", evidence.clone()),
-        class => (
-            "Limit",
-            format!("{}{sure}: {evidence}", labels::limit(class)),
-        ),
+        class => {
+            let name = labels::limit(class);
+            ("Limit", format!("{name}{}: {evidence}", sure(confidence)))
+        }
     };
     let advice = Some(("Do", judgement.advice.clone()))
         .filter(|(_, advice)| !evidence.contains(advice.as_str()));
 
     std::iter::once(limit).chain(advice).collect()
+}
+
+const fn sure(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => "",
+        Confidence::Medium => " (likely)",
+        Confidence::Low => " (a guess)",
+    }
 }
 
 /// Everything that was counted.

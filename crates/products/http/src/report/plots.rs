@@ -8,6 +8,8 @@ mod quantiles;
 use linerate_document::plot::Plot;
 use linerate_model::http::Study;
 
+pub(super) use quantiles::latency_of;
+
 /// The plots that have a curve.
 pub(super) fn plots(study: &Study) -> Vec<Plot> {
     let plots = [

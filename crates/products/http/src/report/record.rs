@@ -5,7 +5,7 @@ use linerate_document::record::ProductReport;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Body, Detail, HttpLoad, RunRecord};
 
-use super::load::load_blocks;
+use super::load::{load_blocks, load_page};
 use super::{LoadReport, study};
 use crate::conclude::trials::with_runs;
 
@@ -17,47 +17,48 @@ pub const RECORDS: ProductReport = ProductReport {
             // The record's page has a title of its own in place of the first block.
             Some(study::blocks(&study).into_iter().skip(1).collect())
         }
-        Body::HttpLoad(found) => Some(load(record, found)),
+        Body::HttpLoad(found) => {
+            let report = load_report(record, found);
+            Some(report.map_or_else(Vec::new, |report| load_below(&report)))
+        }
         _ => None,
     },
     page: |record| match &record.body {
         Body::HttpLab(Some(found)) => Some(study::page(&with_runs(found, &record.trials))),
+        Body::HttpLoad(found) => Some(load_page(&load_report(record, found)?)),
         _ => None,
     },
     ..ProductReport::NONE
 };
 
-/// The load of a record; nothing of one that did not come as far as to have a result.
-fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
-    let cell = record.trials.iter().find_map(|trial| match &trial.detail {
+/// The load of a record; `None` of one that did not come as far as to have a result.
+fn load_report<'a>(record: &'a RunRecord, found: &'a HttpLoad) -> Option<LoadReport<'a>> {
+    let (trial, cell) = record.trials.iter().find_map(|trial| match &trial.detail {
         Some(Detail::Cell(cell)) => Some((trial, &**cell)),
         _ => None,
-    });
-    let Some((trial, cell)) = cell else {
-        return Vec::new();
-    };
-    let Some(load) = &cell.load else {
-        return Vec::new();
-    };
+    })?;
     let wire = trial
         .measures
         .iter()
         .find(|measure| measure.name == MeasureName::WireBps);
-    let report = LoadReport {
+
+    Some(LoadReport {
         target: &found.target,
-        load,
+        load: cell.load.as_ref()?,
         wire_bps: wire.map(|measure| measure.value),
         client: Some(&cell.client),
         server: cell.server.as_ref(),
         verdict: found.verdict.as_deref(),
         // They stand above.
         remarks: &[],
-    };
+    })
+}
 
-    // The title of a page is that of its run.
+/// The parts of a load below the title of its record.
+fn load_below(report: &LoadReport<'_>) -> Vec<Block> {
     let below = |block| match block {
         Block::Title(title) => Block::Heading(title),
         block => block,
     };
-    load_blocks(&report).into_iter().map(below).collect()
+    load_blocks(report).into_iter().map(below).collect()
 }

@@ -157,10 +157,18 @@ pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
         grouped(rate_per_s as u64)
     );
 
-    let used = headroom(facts).map_or_else(String::new, |used| {
-        format!("; the fullest resource was used to {}", percent(used))
-    });
-    let advice = format!("no limit was hit at this rate{used}");
+    let advice = match headroom(facts) {
+        None => "no limit was hit at this rate".to_owned(),
+        Some(used) if used < IDLE => format!(
+            "no limit was hit at this rate; the fullest resource was used to {}",
+            percent(used)
+        ),
+        // Other programs may use it.
+        Some(used) => format!(
+            "expect a limit near this rate: the fullest resource was used to {}",
+            percent(used)
+        ),
+    };
     Ok(matched().and(Condition::certain(text)).advice(advice))
 }
 

@@ -80,11 +80,14 @@ pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
             "runs whose two halves differ by more than 5 %",
         ),
     ];
-    for (flag, what) in flags.into_iter().filter(|(flag, _)| facts.is_mostly(*flag)) {
-        found.extend(
-            happened(what, Some(facts.flagged(flag)))
-                .map(|condition| (condition, AGAIN.to_owned())),
-        );
+    for (flag, runs) in flags.into_iter().filter(|(flag, _)| facts.is_mostly(*flag)) {
+        let condition = match (facts.medians.runs, flag) {
+            (1, Flag::Unsteady) => Some(Condition::certain(
+                "the rates of the first and the second half differ by more than 5 %",
+            )),
+            _ => happened(runs, Some(facts.flagged(flag))),
+        };
+        found.extend(condition.map(|condition| (condition, AGAIN.to_owned())));
     }
 
     found.extend(held_up(facts));

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
 use linerate_document::plot::Plot;
-use linerate_model::http::{Cell, Study};
+use linerate_model::http::{Cell, LoadResult, Study};
 
 use crate::hdr;
 use crate::report::grid::{median_run, notable};
@@ -12,26 +12,38 @@ use crate::report::numbers::{cell as cell_name, time};
 pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let curve = |(hue, cell): (usize, &Cell)| {
         let load = median_run(cell)?.load.as_ref()?;
-        let points = points(&hdr::read(&load.latency.hdr)?);
-        Some(Series::new(
-            cell_name(&cell.key),
-            LineStyle::Main,
-            hue,
-            points,
-        ))
+        series(cell_name(&cell.key), hue, load)
     };
     let cells = notable(study).into_iter().enumerate();
     let series = cells.filter_map(curve).take(SERIES_MAX).collect();
+    let title = "latency by quantile of the best stable cells and of those with many connections";
+    plot(
+        title,
+        "one run of each, the middle one by throughput",
+        series,
+    )
+}
+
+/// Latency of one load.
+pub(in crate::report) fn latency_of(load: &LoadResult) -> Option<Plot> {
+    let series = series("latency".to_owned(), 2, load)?;
+    plot("Latency by quantile", "one run", vec![series])
+}
+
+fn series(name: String, hue: usize, load: &LoadResult) -> Option<Series> {
+    let points = points(&hdr::read(&load.latency.hdr)?);
+    Some(Series::new(name, LineStyle::Main, hue, points))
+}
+
+fn plot(title: &str, note: &str, series: Vec<Series>) -> Option<Plot> {
     let x = Axis::log("quantile", quantile_text)
         // A place is 1 / (1 - q): each power of ten adds a nine, and 2 is the median.
         .at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0]));
-    let title = "latency by quantile of the best stable cells and of those with many connections";
-    let runs = "one run of each, the middle one by throughput".to_owned();
 
     Plot::of(
         title,
         "",
-        runs,
+        note.to_owned(),
         Chart::new(x, Axis::log("latency", time), 330, series),
     )
 }

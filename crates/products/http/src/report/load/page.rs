@@ -1,0 +1,154 @@
+//! One run of the load generator as a page.
+
+use linerate_document::blocks::Block;
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange, from_zero};
+use linerate_document::frame::{Card, Head};
+use linerate_document::plot::Plot;
+use linerate_document::record::RunPage;
+use linerate_model::http::{LoadResult, Mode, VerdictClass};
+use linerate_model::numbers::rate;
+
+use super::{LoadReport, amount, details, entry, errors_counted, notes, sure};
+use crate::report::labels;
+use crate::report::numbers::{per_s, quantile, time};
+use crate::report::plots;
+
+/// Results as cards, what limits the load, responses over time and latency by quantile; everything
+/// else folded.
+pub(crate) fn load_page(report: &LoadReport<'_>) -> RunPage {
+    let load = report.load;
+    let (steps, notes): (Vec<_>, Vec<_>) = notes(report, true)
+        .into_iter()
+        .partition(|(label, _)| *label == "Do");
+    let mut blocks: Vec<Block> = notes
+        .into_iter()
+        .map(|(label, text)| entry(label, text))
+        .collect();
+    let drawn = [over_time(load), plots::latency_of(load)];
+    blocks.extend(drawn.into_iter().flatten().map(Block::Plot));
+
+    RunPage {
+        head: Head {
+            verdict: verdict(report),
+            step: steps
+                .into_iter()
+                .next()
+                .map_or_else(String::new, |(_, text)| text),
+            cards: cards(load),
+            ..Head::default()
+        },
+        blocks,
+        details: vec![Block::Details("All values".to_owned(), details(report))],
+    }
+}
+
+/// `29,500 responses/s, limit: one CPU of the server (likely); no errors`
+fn verdict(report: &LoadReport<'_>) -> String {
+    let limit = report.verdict.map(|verdict| {
+        let class = verdict.primary.class;
+        let name = match class {
+            VerdictClass::Invalid => "not valid".to_owned(),
+            class => format!("limit: {}", labels::limit(class)),
+        };
+        format!("{name}{}", sure(verdict.confidence))
+    });
+    let parts = [
+        Some(amount(report.load)),
+        limit,
+        Some(errors_counted(report.load)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn cards(load: &LoadResult) -> Vec<Card> {
+    let latency = &load.latency;
+    let is_idle = matches!(load.mode, Mode::Idle { .. });
+    let responses = load.ok_per_s().filter(|_| !is_idle);
+    let goodput = load.payload_bytes_per_s().filter(|_| !is_idle);
+
+    let rates = [
+        responses.map(|per_second| Card::new("responses", format!("{} /s", per_s(per_second)), "")),
+        goodput.map(|bytes_per_second| Card::new("goodput", rate(bytes_per_second * 8.0), "")),
+    ];
+    let quantiles = [
+        ("median latency", latency.p50),
+        ("p99 latency", latency.p99),
+    ];
+    let times = quantiles
+        .into_iter()
+        .filter(|(_, value)| value.is_some())
+        .map(|(name, value)| Card::new(name, quantile(value, latency.n), ""));
+    rates.into_iter().flatten().chain(times).collect()
+}
+
+/// Responses, their p99 and failures of each second on one time axis.
+fn over_time(load: &LoadResult) -> Option<Plot> {
+    let warm_up_s = f64::from(load.warmup_seconds);
+    let end_s = load.seconds.len() as f64;
+    let values: [Vec<Option<f64>>; 3] = [
+        load.seconds
+            .iter()
+            .map(|second| Some(second.ok as f64))
+            .collect(),
+        load.seconds
+            .iter()
+            .map(|second| Some(second.p99_ns? as f64))
+            .collect(),
+        load.seconds
+            .iter()
+            .map(|second| Some(second.errors as f64).filter(|errors| *errors > 0.0))
+            .collect(),
+    ];
+    let panel = |name, y: Axis, height, (style, hue), values: &[Option<f64>]| {
+        let points = values.iter().zip(0_u32..).filter_map(|(value, second)| {
+            // A second is drawn at its middle.
+            Some(Point::new(f64::from(second) + 0.5, (*value)?))
+        });
+        let bands = (warm_up_s > 0.0).then(|| ShadedRange {
+            from: 0.0,
+            to: warm_up_s,
+            label: "warm-up".to_owned(),
+        });
+        let x = Axis::linear("time", |s| format!("{s:.0} s")).between(0.0, end_s);
+        let chart = Chart {
+            name,
+            bands: bands.into_iter().collect(),
+            ..Chart::new(x, y, height, vec![Series::new(name, style, hue, points)])
+        };
+        chart.checked()
+    };
+
+    let [responses, p99, errors] = values;
+    let panels = [
+        panel(
+            "responses per second",
+            Axis::linear("", from_zero(per_s)),
+            190,
+            (LineStyle::Main, 0),
+            &responses,
+        ),
+        panel(
+            "p99 latency",
+            Axis::linear("", from_zero(time)),
+            150,
+            (LineStyle::Main, 2),
+            &p99,
+        ),
+        panel(
+            "failures per second",
+            Axis::linear("", from_zero(per_s)),
+            60,
+            (LineStyle::Bars, 4),
+            &errors,
+        ),
+    ];
+    let charts: Vec<Chart> = panels.into_iter().flatten().collect();
+    let is_a_curve = charts.iter().any(Chart::has_curve);
+
+    is_a_curve.then(|| Plot {
+        title: "Over time".to_owned(),
+        key: "",
+        note: "one run".to_owned(),
+        charts,
+    })
+}
