@@ -6,6 +6,8 @@ use linerate_model::path::{HopQueue, PathDirection, PathHops, PhaseKind};
 
 use super::conclusion::parted;
 use crate::limit::PATH_RATE;
+use crate::report;
+use crate::rules::latency::likely_place;
 
 /// Rule about a queue that delays packets.
 const LONG_QUEUE: &str = "LAT-02";
@@ -13,16 +15,25 @@ const LONG_QUEUE: &str = "LAT-02";
 /// `hop 2 (192.0.2.1) to hop 3 (192.0.2.9)`; where the place is not known exactly, `between hop 2
 /// (192.0.2.1) and the server`.
 pub fn place(queue: &HopQueue, path: &PathHops) -> String {
+    let [from, to] = ends(queue, path);
+    match is_exact(queue) {
+        true => format!("{from} to {to}"),
+        false => format!("between {from} and {to}"),
+    }
+}
+
+/// The hop that has the queue, or from which it is reached, and the hop behind it.
+fn ends(queue: &HopQueue, path: &PathHops) -> [String; 2] {
     let (first, last) = (queue.first_hop, queue.last_hop);
     let (from, to) = match queue.direction {
         PathDirection::Up => (first, last.saturating_add(1)),
         PathDirection::Down => (last, first.saturating_sub(1)),
     };
-    let [from, to] = [from, to].map(|hop| station(hop, path));
-    match first == last {
-        true => format!("{from} to {to}"),
-        false => format!("between {from} and {to}"),
-    }
+    [from, to].map(|hop| station(hop, path))
+}
+
+const fn is_exact(queue: &HopQueue) -> bool {
+    queue.first_hop == queue.last_hop
 }
 
 /// A hop in words; 0 is the client.
@@ -63,13 +74,9 @@ pub(super) fn name_places(verdicts: &mut [(PhaseKind, Verdict)], path: &PathHops
             continue;
         };
 
-        let part = if first.first_hop == first.last_hop {
-            ""
-        } else {
-            "a hop "
-        };
+        let part = if is_exact(first) { "" } else { "a hop " };
         let mut sentence = format!(
-            "{part}{} sets the rate: the queue at its exit adds {}",
+            "{part}{} sets the rate, its queue adds {}",
             place(first, path),
             time(first.added_ns as f64)
         );
@@ -85,16 +92,26 @@ pub(super) fn name_places(verdicts: &mut [(PhaseKind, Verdict)], path: &PathHops
     }
 }
 
-/// Adds the place to the findings about a queue of one direction.
+/// Adds the place to the findings about a queue of one direction, and to what is to be done there.
 pub(super) fn add_places(findings: &mut [Finding], path: &PathHops) {
     for finding in findings
         .iter_mut()
         .filter(|finding| finding.id == LONG_QUEUE)
     {
-        let of_load = |queue: &&HopQueue| finding.subject.ends_with(queue.direction.name());
+        let of_load = |queue: &&HopQueue| report::place(finding) == queue.direction.name();
         if let Some(queue) = path.queues.iter().find(of_load) {
             let seen = Evidence::new("place", place(queue, path), "");
             finding.evidence.push(seen);
+
+            let at = match is_exact(queue) {
+                true => format!("on {}", ends(queue, path)[0]),
+                false => place(queue, path),
+            };
+            let usual = likely_place(queue.direction.name());
+            finding.advice = finding
+                .advice
+                .as_ref()
+                .map(|advice| advice.replace(usual, &at));
         }
     }
 }
@@ -116,6 +133,33 @@ mod tests {
             from_client: (1..=4).map(hop).collect(),
             ..PathHops::default()
         }
+    }
+
+    #[test]
+    fn the_remedy_of_a_queue_is_at_its_hop() {
+        let mut findings = ["client to server", "server to client"].map(|direction| {
+            let finding = serde_json::json!({
+                "id": LONG_QUEUE, "severity": "medium", "confidence": "high",
+                "subject": format!("client test, {direction}"), "title": "", "evidence": [],
+                "explanation": "", "remedy": [], "undo": [], "reference": "",
+                "advice": format!("fq_codel {}", likely_place("up")),
+            });
+            serde_json::from_value(finding).expect("a finding")
+        });
+        let queues = vec![HopQueue {
+            direction: PathDirection::Up,
+            first_hop: 2,
+            last_hop: 2,
+            added_ns: 20_000_000,
+            seen_by: Vec::new(),
+        }];
+
+        add_places(&mut findings, &PathHops { queues, ..path() });
+
+        let [up, down]: [Finding; 2] = findings;
+        assert_eq!(up.advice.as_deref(), Some("fq_codel on hop 2 (192.0.2.2)"));
+        assert_eq!(up.evidence[0].value, "hop 2 (192.0.2.2) to hop 3");
+        assert!(down.evidence.is_empty(), "{down:?}");
     }
 
     #[test]

@@ -232,7 +232,7 @@ fn metrics(finding: &Finding, shown: usize) -> String {
 }
 
 /// Host and interface, or the direction of a test: of `client test, client to server` it is `up`.
-fn place(finding: &Finding) -> &str {
+pub(crate) fn place(finding: &Finding) -> &str {
     match finding.subject.rsplit(", ").next().unwrap_or_default() {
         "client to server" => "up",
         "server to client" => "down",

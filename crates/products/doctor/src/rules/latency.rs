@@ -256,14 +256,19 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     }
 
     Ok(matched.advice(format!(
-        "fq_codel or cake at {:.1} Mbit/s, 95 % of the rate with headers, {}",
+        "fq_codel or cake at {:.1} Mbit/s {}, 95 % of its rate",
         0.95 * rate * FRAME_PER_PAYLOAD / 1e6,
-        match queue.direction {
-            "up" => "on the router of the client's side",
-            "down" => "on the hop before the client's link, or on its router for what arrives",
-            _ => "at the narrowest hop",
-        }
+        likely_place(queue.direction)
     )))
+}
+
+/// Where the queue of a direction usually is, for a path whose hops are not known.
+pub(crate) fn likely_place(direction: &str) -> &'static str {
+    match direction {
+        "up" => "on the router of the client's side",
+        "down" => "on the hop before the client's link or for what arrives at its router",
+        _ => "at the narrowest hop",
+    }
 }
 
 /// Longest queue on the path, microseconds.

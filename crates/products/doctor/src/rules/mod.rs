@@ -9,7 +9,7 @@ mod cpu;
 mod drops;
 pub(crate) mod flags;
 mod flow_control;
-mod latency;
+pub(crate) mod latency;
 mod link;
 mod measurement;
 mod network;

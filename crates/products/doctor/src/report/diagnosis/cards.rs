@@ -76,7 +76,7 @@ fn evidence(finding: &Finding) -> Option<Table> {
     let rows: Vec<[String; 2]> = finding
         .evidence
         .iter()
-        .filter_map(|seen| Some([wording::metric(seen)?, seen.threshold.clone()]))
+        .filter_map(|seen| Some([wording::metric(seen)?, wording::threshold(seen)]))
         .collect();
     let table = Table::of_words("", "Evidence", ["read", "compared with"], &rows);
     (!rows.is_empty()).then_some(table)

@@ -36,6 +36,24 @@ pub(super) fn metric(evidence: &Evidence) -> Option<String> {
     Some(words + &host)
 }
 
+/// What the metric was compared with, in the unit of [`metric`]: `below 0.1 %` for `below 0.001`.
+pub(super) fn threshold(evidence: &Evidence) -> String {
+    let text = evidence.threshold.as_str();
+    let (_, key) = owner(&evidence.fact);
+    let is_share = facts::find(&key).is_some_and(|known| known.unit == "share");
+    let number = text.split([' ', ':', ',']).find_map(|word| {
+        let share = word.parse::<f64>().ok();
+        Some((word, share.filter(|_| word.contains('.'))?))
+    });
+
+    match number {
+        Some((number, share)) if is_share && !text.contains('%') => {
+            text.replacen(number, &percent(share), 1)
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// A value with its unit, which may be in its text already.
 fn written(value: &str, unit: &str) -> String {
     let rate = |suffix: &str| value.strip_suffix(suffix)?.parse::<f64>().ok();
@@ -146,6 +164,23 @@ fn is_id(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_compared_in_percent() {
+        for (fact, read, compared) in [
+            ("run.0.retransmit_share", "below 0.001", "below 0.1 %"),
+            (
+                "run.0.retransmit_share",
+                "below 0.9: of all",
+                "below 90 %: of all",
+            ),
+            ("run.0.retransmit_share", "below 0.1 %", "below 0.1 %"),
+            ("run.0.rtt_us", "at most 0.5 of that", "at most 0.5 of that"),
+        ] {
+            let evidence = Evidence::new(fact, "0.002", read);
+            assert_eq!(threshold(&evidence), compared);
+        }
+    }
 
     #[test]
     fn metrics_have_the_units_people_use() {
