@@ -514,6 +514,9 @@ fn without_series(trial: &Trial) -> Trial {
         for phase in &mut report.phases {
             (phase.series, phase.rtt_series) = (Vec::new(), Vec::new());
         }
+        if let Some(idle) = &mut report.idle {
+            idle.rtt_series = Vec::new();
+        }
     }
 
     short

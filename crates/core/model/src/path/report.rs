@@ -147,6 +147,9 @@ pub struct IdleDelays {
     /// Round trips per minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<f64>,
+    /// Round trips over time, as those of [`LoadPhase::rtt_series`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rtt_series: Vec<(u64, Option<i64>)>,
 }
 
 /// What measured a delay.

@@ -10,6 +10,7 @@ use super::jitter::probe_jitter_ns;
 use super::missing::Absent;
 use super::mos::{CallPath, mos};
 use super::responsiveness::{Responsiveness, responsiveness};
+use super::series;
 
 /// Round trips of the idle phase.
 pub(super) fn round_trip(input: &ConcludeInput) -> Option<Delay> {
@@ -40,6 +41,7 @@ pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDel
         echo: round_trips_if_any(&phase.foreign.echo),
         jitter_ns: probe_jitter_ns(&phase.udp),
         rpm,
+        rtt_series: series::round_trips(phase),
     };
 
     Some(delays)

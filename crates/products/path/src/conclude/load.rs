@@ -42,7 +42,7 @@ pub(super) fn phases(context: &Context<'_>, absent: &mut Absent) -> Vec<LoadPhas
 
 /// Probes that left in the part of a load that counts.
 pub(super) fn in_window(phase: &PhaseResult, samples: &[ProbeSample]) -> Vec<ProbeSample> {
-    let (started_ns, window) = (started_ns(phase), window(phase));
+    let (started_ns, window) = (series::started_ns(phase), window(phase));
     let is_inside = |sample: &&ProbeSample| {
         let at_ns = sample.sent_ns.saturating_sub(started_ns);
         // The difference of an earlier probe saturates at 0, which the window may hold.
@@ -117,7 +117,7 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
         echo: round_trips_if_any(&foreign.echo),
         in_band: round_trips_if_any(&in_band),
         by_dscp: by_dscp(phase),
-        rtt_series: series::round_trips(phase, started_ns(phase)),
+        rtt_series: series::round_trips(phase),
         ..load
     }
 }
@@ -162,23 +162,6 @@ fn foreign_in_window(phase: &PhaseResult) -> ConcurrentProbes {
         tls: inside(&foreign.tls),
         echo: inside(&foreign.echo),
     }
-}
-
-/// Start of the phase on the clock of its probes. Where it is not known, the first of them.
-fn started_ns(phase: &PhaseResult) -> u64 {
-    let first = || {
-        phase
-            .udp
-            .iter()
-            .chain(&phase.in_band)
-            .chain(&phase.foreign.tcp)
-            .map(|sample| sample.sent_ns)
-            .min()
-    };
-    Some(phase.started_ns)
-        .filter(|ns| *ns > 0)
-        .or_else(first)
-        .unwrap_or_default()
 }
 
 /// Part of the load that counts.

@@ -1,4 +1,4 @@
-//! Bytes over time.
+//! Bytes and round trips over time.
 
 use linerate_model::path::{LoadSample, LoadWindow, PathDirection, PhaseResult};
 use linerate_model::units::{ns_to_s, rate_bps};
@@ -121,20 +121,40 @@ pub(super) fn merged(phase: &PhaseResult) -> Vec<LoadSample> {
     phase.local.load.iter().step_by(step).map(at).collect()
 }
 
-/// Round trips over time. Of more points than a report holds, those next to each other become the
+/// Round trips over time since the start of the phase. Of more points than a report holds, those next to each other become the
 /// worst of them.
-pub(super) fn round_trips(phase: &PhaseResult, started_ns: u64) -> Vec<(u64, Option<i64>)> {
+pub(super) fn round_trips(phase: &PhaseResult) -> Vec<(u64, Option<i64>)> {
+    let started_ns = started_ns(phase);
     let size = phase.udp.len().div_ceil(POINTS_MAX).max(1);
     let point = |samples: &[linerate_model::path::ProbeSample]| {
         let first = samples.first()?;
         // A lost probe is the worst of its neighbours.
         let rtts: Option<Vec<i64>> = samples.iter().map(|sample| sample.rtt_ns()).collect();
+        let at_us = first.sent_ns.saturating_sub(started_ns) / 1000;
         Some((
-            first.sent_ns.saturating_sub(started_ns),
+            // The digits of nanoseconds are a tenth of a page and of no use.
+            at_us * 1000,
             rtts.and_then(|rtts| rtts.into_iter().max()),
         ))
     };
     phase.udp.chunks(size).filter_map(point).collect()
+}
+
+/// Start of the phase on the clock of its probes. Where it is not known, the first of them.
+pub(super) fn started_ns(phase: &PhaseResult) -> u64 {
+    let first = || {
+        phase
+            .udp
+            .iter()
+            .chain(&phase.in_band)
+            .chain(&phase.foreign.tcp)
+            .map(|sample| sample.sent_ns)
+            .min()
+    };
+    Some(phase.started_ns)
+        .filter(|ns| *ns > 0)
+        .or_else(first)
+        .unwrap_or_default()
 }
 
 /// Payload of all phases in a direction, as this end counts it.

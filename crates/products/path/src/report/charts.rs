@@ -1,4 +1,4 @@
-//! Charts of a path: goodput, round-trip time and lost probes of all loads on one time axis, and the
+//! Charts of a path: goodput, round-trip time and lost probes of all phases on one time axis, and the
 //! distributions of the round-trip times.
 
 use linerate_document::boxes::{BoxRow, Boxes};
@@ -6,7 +6,7 @@ use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRang
 use linerate_document::number::{known, percent, time};
 use linerate_document::plot::Plot;
 use linerate_model::numbers::rate;
-use linerate_model::path::{Delay, LoadPhase, LoadSample, PathDirection, PathReport};
+use linerate_model::path::{Delay, IdleDelays, LoadPhase, LoadSample, PathDirection, PathReport};
 
 use super::wording;
 
@@ -17,69 +17,94 @@ const HUE_DELAY: usize = 2;
 const HUE_IDLE: usize = 3;
 const HUE_LOST: usize = 4;
 
-/// Between two loads.
+/// Between two phases.
 const PAUSE_SHARE: f64 = 0.01;
 
-/// A load on the time axis.
+/// A phase on the time axis.
 struct Placed<'a> {
-    phase: &'a LoadPhase,
+    name: &'static str,
+    directions: &'static [PathDirection],
+    bytes: &'a [LoadSample],
+    round_trips: &'a [(u64, Option<i64>)],
     from_s: f64,
     to_s: f64,
 }
 
-impl Placed<'_> {
+impl<'a> Placed<'a> {
+    fn of_idle(idle: &'a IdleDelays) -> Self {
+        Self {
+            name: "idle",
+            directions: &[],
+            bytes: &[],
+            round_trips: &idle.rtt_series,
+            from_s: 0.0,
+            to_s: 0.0,
+        }
+    }
+
+    fn of_load(phase: &'a LoadPhase) -> Self {
+        Self {
+            name: phase.kind.name(),
+            directions: phase.kind.load_directions(),
+            bytes: &phase.series,
+            round_trips: &phase.rtt_series,
+            from_s: 0.0,
+            to_s: 0.0,
+        }
+    }
+
+    fn length_s(&self) -> f64 {
+        let sample_ns = self.bytes.last().map_or(0, |sample| sample.at_ns);
+        let probe_ns = self.round_trips.last().map_or(0, |(at_ns, _)| *at_ns);
+        sample_ns.max(probe_ns) as f64 / 1e9
+    }
+
     fn at(&self, ns: u64) -> f64 {
         self.from_s + ns as f64 / 1e9
     }
 }
 
-/// The loads one after the other, the first one at 0; `None` where nothing was recorded over time.
+/// The phases one after the other, the first one at 0; `None` where nothing was recorded over time.
 fn placed(report: &PathReport) -> Option<Vec<Placed<'_>>> {
-    let length = |phase: &LoadPhase| {
-        let sample = phase.series.last().map_or(0, |sample| sample.at_ns);
-        let probe = phase.rtt_series.last().map_or(0, |(at_ns, _)| *at_ns);
-        sample.max(probe) as f64 / 1e9
-    };
-    let all_s: f64 = report.phases.iter().map(length).sum();
+    let idle = report.idle.iter().map(Placed::of_idle);
+    let loads = report.phases.iter().map(Placed::of_load);
+    let mut phases: Vec<Placed<'_>> = idle.chain(loads).collect();
+    phases.retain(|phase| phase.length_s() > 0.0);
+    let all_s: f64 = phases.iter().map(Placed::length_s).sum();
 
     let mut from_s = 0.0;
-    let place = |phase| {
-        let placed = Placed {
-            phase,
-            from_s,
-            to_s: from_s + length(phase),
-        };
-        from_s = placed.to_s + PAUSE_SHARE * all_s;
-        placed
-    };
-    let loads = report.phases.iter().filter(|phase| length(phase) > 0.0);
-    let loads: Vec<Placed<'_>> = loads.map(place).collect();
-    (!loads.is_empty()).then_some(loads)
+    for phase in &mut phases {
+        phase.from_s = from_s;
+        phase.to_s = from_s + phase.length_s();
+        from_s = phase.to_s + PAUSE_SHARE * all_s;
+    }
+
+    (!phases.is_empty()).then_some(phases)
 }
 
-/// All loads on one time axis.
+/// All phases on one time axis.
 pub(super) fn timeline(report: &PathReport) -> Option<Plot> {
-    let loads = placed(report)?;
-    let end_s = loads.last()?.to_s;
+    let phases = placed(report)?;
+    let end_s = phases.last()?.to_s;
     let idle = report.idle.as_ref().and_then(|idle| idle.rtt);
-    let band = |load: &Placed<'_>| ShadedRange {
-        from: load.from_s,
-        to: load.to_s,
-        label: load.phase.kind.name().to_owned(),
+    let band = |phase: &Placed<'_>| ShadedRange {
+        from: phase.from_s,
+        to: phase.to_s,
+        label: phase.name.to_owned(),
     };
     let panel = |name, y: Axis, height, series: Vec<Series>| {
-        let x = Axis::linear("time under load", |s| {
+        let x = Axis::linear("time without pauses", |s| {
             format!("{} s", (s * 1e3).round() / 1e3)
         });
         let chart = Chart {
             name,
-            bands: loads.iter().map(band).collect(),
+            bands: phases.iter().map(band).collect(),
             ..Chart::new(x.between(0.0, end_s), y, height, series)
         };
         chart.checked()
     };
 
-    let delays = delays(&loads, idle, end_s);
+    let delays = delays(&phases, idle, end_s);
     let ends = delays
         .iter()
         .flat_map(|series| &series.points)
@@ -92,14 +117,14 @@ pub(super) fn timeline(report: &PathReport) -> Option<Plot> {
             "goodput",
             Axis::linear("", from_zero(rate)),
             190,
-            goodput(&loads),
+            goodput(&phases),
         ),
         panel("latency", Axis::of_range("", range, time), 170, delays),
         panel(
             "probes lost per second",
             Axis::linear("", |n| format!("{n:.0}")),
             60,
-            lost(&loads),
+            lost(&phases),
         ),
     ];
     let charts: Vec<Chart> = panels.into_iter().flatten().collect();
@@ -124,30 +149,30 @@ fn streams(report: &PathReport) -> String {
     }
 }
 
-/// Lines that end where their load does.
+/// Lines that end where their phase does.
 fn series(
     name: &str,
     style: LineStyle,
     hue: usize,
-    loads: &[Placed<'_>],
+    phases: &[Placed<'_>],
     points: impl Fn(&Placed<'_>) -> Vec<Point>,
 ) -> Series {
-    let mut series = Series::new(name, style, hue, loads.iter().flat_map(points));
-    series.breaks = loads.iter().map(|load| load.to_s).collect();
+    let mut series = Series::new(name, style, hue, phases.iter().flat_map(points));
+    series.breaks = phases.iter().map(|phase| phase.to_s).collect();
     series
 }
 
 /// The rate over time, by direction.
-fn goodput(loads: &[Placed<'_>]) -> Vec<Series> {
+fn goodput(phases: &[Placed<'_>]) -> Vec<Series> {
     let of = |name: &str, hue, way: PathDirection, bytes: fn(&LoadSample) -> u64| {
-        series(name, LineStyle::Main, hue, loads, move |load| {
-            if !load.phase.kind.load_directions().contains(&way) {
+        series(name, LineStyle::Main, hue, phases, move |phase| {
+            if !phase.directions.contains(&way) {
                 return Vec::new();
             }
-            let points = rate_points(&load.phase.series, bytes);
+            let points = rate_points(phase.bytes, bytes);
             points
                 .into_iter()
-                .map(|point| Point::new(load.from_s + point.x, point.y))
+                .map(|point| Point::new(phase.from_s + point.x, point.y))
                 .collect()
         })
     };
@@ -160,12 +185,12 @@ fn goodput(loads: &[Placed<'_>]) -> Vec<Series> {
     ]
 }
 
-/// Round trips under load, and the median without load with its range.
-fn delays(loads: &[Placed<'_>], idle: Option<Delay>, end_s: f64) -> Vec<Series> {
-    let under_load = series("round trip", LineStyle::Main, HUE_DELAY, loads, |load| {
-        let points = load.phase.rtt_series.iter();
+/// Round trips over time, and the median without load.
+fn delays(phases: &[Placed<'_>], idle: Option<Delay>, end_s: f64) -> Vec<Series> {
+    let measured = series("round trip", LineStyle::Main, HUE_DELAY, phases, |phase| {
+        let points = phase.round_trips.iter();
         let points =
-            points.filter_map(|(at_ns, ns)| Some(Point::new(load.at(*at_ns), (*ns)? as f64)));
+            points.filter_map(|(at_ns, ns)| Some(Point::new(phase.at(*at_ns), (*ns)? as f64)));
         points.collect()
     });
 
@@ -175,26 +200,25 @@ fn delays(loads: &[Placed<'_>], idle: Option<Delay>, end_s: f64) -> Vec<Series> 
         let name = format!("idle {}", time(median));
         Some(Series::new(name, LineStyle::Limit, HUE_IDLE, line))
     });
-    std::iter::once(under_load).chain(idle).collect()
+    std::iter::once(measured).chain(idle).collect()
 }
 
-/// Probes that were lost in each second of a load.
-fn lost(loads: &[Placed<'_>]) -> Vec<Series> {
-    let is_lost = |load: &Placed<'_>| load.phase.rtt_series.iter().any(|(_, ns)| ns.is_none());
-    if !loads.iter().any(is_lost) {
+/// Probes that were lost in each second of a phase.
+fn lost(phases: &[Placed<'_>]) -> Vec<Series> {
+    let is_lost = |phase: &Placed<'_>| phase.round_trips.iter().any(|(_, ns)| ns.is_none());
+    if !phases.iter().any(is_lost) {
         return Vec::new();
     }
 
-    vec![series("lost", LineStyle::Bars, HUE_LOST, loads, |load| {
-        let seconds = (load.to_s - load.from_s).ceil() as u64;
+    vec![series("lost", LineStyle::Bars, HUE_LOST, phases, |phase| {
+        let seconds = (phase.to_s - phase.from_s).ceil() as u64;
         let count = |second: u64| {
-            let lost = load
-                .phase
-                .rtt_series
+            let lost = phase
+                .round_trips
                 .iter()
                 .filter(|(at_ns, ns)| ns.is_none() && at_ns / 1_000_000_000 == second);
-            let middle = load.from_s + second as f64 + 0.5;
-            Point::new(middle.min(load.to_s), lost.count() as f64)
+            let middle = phase.from_s + second as f64 + 0.5;
+            Point::new(middle.min(phase.to_s), lost.count() as f64)
         };
         (0..seconds).map(count).collect()
     })]

@@ -69,13 +69,11 @@ pub(super) fn blocks(
     };
     lines(&mut parts, reasons, "Absent", absent(report));
 
-    let more = "-v shows all, --html FILE draws it".to_owned();
     let checked = diagnosis.and_then(doctor::checked);
     let checked = checked.filter(|_| report.state == PathState::Complete);
-    let details = [checked, Some(more)];
-    let details = details.into_iter().flatten();
-    let details = details.reduce(|all, next| format!("{all}; {next}"));
-    lines(&mut parts, Need::Answer, "Details", details);
+    lines(&mut parts, Need::Detail, "Checked", checked);
+    let more = "-v shows all, --html FILE draws it".to_owned();
+    lines(&mut parts, Need::Answer, "Details", [more]);
     parts
 }
 
