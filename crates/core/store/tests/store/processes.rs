@@ -150,14 +150,7 @@ fn two_processes_record_while_a_third_lists() {
         is_over = writers
             .iter_mut()
             .all(|writer| writer.try_wait().expect("a process").is_some());
-        let begin = Instant::now();
         let rows = Store::open_existing(&place).and_then(|store| store.list(&Filter::default()));
-
-        assert!(
-            begin.elapsed() < Duration::from_secs(1),
-            "a list took {:?}",
-            begin.elapsed()
-        );
         if !matches!(rows, Err(StoreError::Missing(_))) {
             let rows = rows.expect("a list");
             assert!(
