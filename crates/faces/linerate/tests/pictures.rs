@@ -38,17 +38,30 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     rest.split_once(end).expect(end).0
 }
 
-/// The wide drawing with this title as a file of its own, with the style of its page.
+/// The wide drawing with this title as a file of its own: its title and what a reader must know,
+/// the style of its page, the drawing.
 fn picture(page: &str, title: &str) -> String {
     let figure = between(page, &format!("<figcaption>{title}"), "</figure>");
-    let drawing = between(figure, "<svg class=\"broad\"", "</svg>");
+    let (caption, _) = figure.split_once("</figcaption>").expect("a caption");
+    let caption = format!("{title}{caption}")
+        .replace("<small>", "<tspan class=\"soft\" dx=\"8\">")
+        .replace("</small>", "</tspan>");
+    let drawing = between(figure, "<svg class=\"broad\" viewBox=\"0 0 900 ", "</svg>");
+    let (height, drawing) = drawing.split_once('"').expect("a height");
     let (head, content) = drawing.split_once('>').expect("attributes");
     let style = between(page, "<style>", "</style>");
+
+    let height: u32 = height.parse().expect("a number");
+    let (top, height) = (CAPTION_HEIGHT, height + CAPTION_HEIGHT);
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" font-family=\"system-ui, \
-         sans-serif\"{head}>\n<style>{style}\nsvg {{ background: var(--paper) }}</style>{content}</svg>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" font-family=\"system-ui, sans-serif\" \
+         viewBox=\"0 -{top} 900 {height}\"{head}>\n<style>{style}\nsvg {{ background: var(--paper) }}</style>\n\
+         <text class=\"name\" x=\"8\" y=\"-8\">{caption}</text>{content}</svg>\n"
     )
 }
+
+/// Room for the title above a drawing.
+const CAPTION_HEIGHT: u32 = 24;
 
 /// The command line of a recorded test and its report, as a terminal of 80 columns shows them.
 fn terminal(record: &str) -> String {
