@@ -27,6 +27,11 @@ pub(crate) fn load_page(report: &LoadReport<'_>) -> RunPage {
     let drawn = [over_time(load), plots::latency_of(load)];
     blocks.extend(drawn.into_iter().flatten().map(Block::Plot));
 
+    // The title of a page is that of its run.
+    let values = details(report).into_iter().map(|block| match block {
+        Block::Title(text) => Block::Answer(text),
+        block => block,
+    });
     RunPage {
         head: Head {
             verdict: verdict(report),
@@ -38,7 +43,7 @@ pub(crate) fn load_page(report: &LoadReport<'_>) -> RunPage {
             ..Head::default()
         },
         blocks,
-        details: vec![Block::Details("All values".to_owned(), details(report))],
+        details: vec![Block::Details("All values".to_owned(), values.collect())],
     }
 }
 
