@@ -146,20 +146,20 @@ fn table(head: &str, rows: &[&LadderRow], is_one: bool) -> Table {
     };
     let absent = || "-".to_owned();
     Table::of("", format!("{head}{place}"), rows)
-        .number("k", |row| row.level.to_string())
+        .number("hosts", |row| row.level.to_string())
         .number("sum", |row| median(&row.sums_bps).map_or_else(absent, rate))
         .number("slowest/median/fastest", |row| {
             spread(row).unwrap_or_else(absent)
         })
-        .number("Jain", |row| {
+        .number("fairness", |row| {
             row.jain.map_or_else(absent, |jain| format!("{jain:.2}"))
         })
-        .number("retr", |row| {
+        .number("retrans", |row| {
             row.retransmits
                 .map_or_else(absent, |count| count.to_string())
         })
         .number("RTT", |row| row.rtt_us.map_or_else(absent, round_trip))
-        .text("note", |row| slow_hosts(row))
+        .text("slow", |row| slow_hosts(row))
         .table()
 }
 
@@ -254,14 +254,11 @@ fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
     slow
 }
 
-/// `pc07: 96.0 Mbit/s`
+/// `pc07, pc12`
 fn slow_hosts(row: &LadderRow) -> String {
     let slow = slow(row);
-    let named = slow
-        .iter()
-        .take(SLOW_SHOWN)
-        .map(|(host, bps)| format!("{host}: {}", rate(*bps)));
-    let mut names: Vec<String> = named.collect();
+    let named = slow.iter().take(SLOW_SHOWN);
+    let mut names: Vec<String> = named.map(|(host, _)| host.to_string()).collect();
 
     if slow.len() > SLOW_SHOWN {
         names.push(format!("{} more", slow.len() - SLOW_SHOWN));
