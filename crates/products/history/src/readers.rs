@@ -4,6 +4,7 @@
 //! between them. What a program writes for "not known" becomes absent.
 
 mod document;
+mod flent;
 mod numbers;
 mod page;
 mod path;
@@ -13,7 +14,9 @@ mod text;
 mod time;
 
 use std::collections::HashMap;
+use std::io::Read as _;
 
+use flate2::read::GzDecoder;
 use linerate_iperf2::report::reader as iperf2;
 use linerate_iperf3::report::reader as iperf3;
 use linerate_model::Event;
@@ -90,6 +93,9 @@ pub enum ImportError {
     /// It is too long.
     #[error("longer than {} MiB", TEXT_BYTES_MAX >> 20)]
     TooLong,
+    /// A compressed file that ends early or is no gzip.
+    #[error("a gzip file that is damaged")]
+    Damaged,
     /// Its characters have two bytes each.
     #[error(
         "it is UTF-16, as `>` of Windows PowerShell writes it; convert it first: iconv -f UTF-16 \
@@ -101,17 +107,37 @@ pub enum ImportError {
     Refused(String),
     /// It contains nothing known.
     #[error(
-        "no report of iperf3, iperf 2, a speed test (JSON) or linerate test --json, and no record \
-         or page of one"
+        "no report of iperf3, iperf 2, Flent, a speed test (JSON) or linerate test --json, and no \
+         record or page of one"
     )]
     Unknown,
 }
 
-/// The text of a file. Bytes that are no characters are replaced.
+/// The text of a file, which may be compressed (gzip). Bytes that are no characters are replaced.
 ///
 /// # Errors
-/// When it is UTF-16.
+/// When it is UTF-16, or compressed and damaged or too long.
 pub fn decode(bytes: &[u8]) -> Result<String, ImportError> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+    if !bytes.starts_with(&GZIP) {
+        return decode_text(bytes);
+    }
+
+    // A small file can expand without bound; one byte above the limit shows it.
+    let mut text = Vec::new();
+    GzDecoder::new(bytes)
+        .take(TEXT_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut text)
+        .map_err(|_| ImportError::Damaged)?;
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(ImportError::TooLong);
+    }
+
+    decode_text(&text)
+}
+
+fn decode_text(bytes: &[u8]) -> Result<String, ImportError> {
     let has_mark = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     let start = bytes.get(..bytes.len().min(64)).unwrap_or_default();
     // Text that is mostly ASCII has a zero in each of its characters of two bytes.
@@ -391,7 +417,10 @@ impl<'a> Reader<'a> {
 
     /// Returns whether it is a report of a path.
     fn path(&mut self, value: &Value) -> bool {
-        let test = match path::read(value).or_else(|| speed_test::read(value)) {
+        let test = match path::read(value)
+            .or_else(|| speed_test::read(value))
+            .or_else(|| flent::read(value))
+        {
             None => return false,
             Some(Ok(test)) => test,
             Some(Err(reason)) => {

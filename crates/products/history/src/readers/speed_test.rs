@@ -1,5 +1,5 @@
-//! Reports of speed tests over HTTP: `speedtest -f json` of Ookla, `speedtest-cli --json` and
-//! `librespeed-cli --json`.
+//! Reports of speed tests over HTTP: `speedtest -f json` of Ookla, `speedtest-cli --json`,
+//! `librespeed-cli --json` and `ndt7-client --format json`.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,13 +13,20 @@ use super::path::PathTest;
 use super::plausible::rate_is_possible;
 use super::time;
 
-/// A line of `speedtest -f jsonl` beside that with the result.
+/// A line of `speedtest -f jsonl` or of `ndt7-client` beside that with the result.
 pub(super) fn is_progress(document: &Value) -> bool {
-    let kinds = ["testStart", "ping", "download", "upload", "log"];
-    document["type"]
-        .as_str()
-        .is_some_and(|kind| kinds.contains(&kind))
-        && document["timestamp"].is_string()
+    const OOKLA: [&str; 5] = ["testStart", "ping", "download", "upload", "log"];
+    const NDT7: [&str; 5] = ["starting", "connected", "measurement", "complete", "error"];
+
+    let is_ndt7 = |kind: &str| NDT7.iter().any(|known| known.eq_ignore_ascii_case(kind));
+    match (&document["type"], &document["Type"], &document["Key"]) {
+        (Value::String(kind), ..) => {
+            OOKLA.contains(&kind.as_str()) && document["timestamp"].is_string()
+        }
+        (_, Value::String(kind), _) => is_ndt7(kind),
+        (.., Value::String(kind)) => is_ndt7(kind) && document["Value"].is_object(),
+        _ => false,
+    }
 }
 
 /// The report in a document; `None` of another document.
@@ -27,7 +34,9 @@ pub(super) fn is_progress(document: &Value) -> bool {
 /// # Errors
 /// Values that cannot be.
 pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
-    let found = ookla(document).or_else(|| plain(document))?;
+    let found = ookla(document)
+        .or_else(|| ndt7(document))
+        .or_else(|| plain(document))?;
     for bps in found
         .report
         .phases
@@ -92,6 +101,40 @@ fn ookla(document: &Value) -> Option<PathTest> {
         .map(|percent| percent / 100.0)
         .filter(|share| *share <= 1.0);
     Some(test("speedtest", document, report, lost_share))
+}
+
+/// The client in Go has values with units, the one in Rust names with units, within `Summary`.
+fn ndt7(document: &Value) -> Option<PathTest> {
+    let summary = document.get("Summary").unwrap_or(document);
+    let host = text(&summary["ServerFQDN"])?;
+    let figure = |part: &Value, plain: &str, pair: &str| {
+        number(&part[plain]).or_else(|| number(&part[pair]["Value"]))
+    };
+
+    let mut shortest_ms: Option<f64> = None;
+    let mut phases = Vec::new();
+    for (kind, name) in [(PhaseKind::Down, "Download"), (PhaseKind::Up, "Upload")] {
+        let part = &summary[name];
+        let Some(mbps) = figure(part, "ThroughputMbps", "Throughput") else {
+            continue;
+        };
+        // The smallest round trip of the connection, also in microseconds on loopback.
+        let latency_ms = figure(part, "LatencyMs", "Latency");
+        shortest_ms = shortest_ms.into_iter().chain(latency_ms).reduce(f64::min);
+        phases.extend(load(kind, mbps * 1e6, None, None));
+    }
+
+    let address = text(&summary["ServerIP"]).and_then(|ip| ip.parse().ok());
+    let port = text(&summary["ServerPort"]).and_then(|port| port.parse().ok());
+    let mut report = report(Some(host), port, address, phases)?;
+    report.idle = shortest_ms.map(|ms| IdleDelays {
+        rtt: Some(Delay {
+            min_ns: ns(Some(ms)),
+            ..Delay::default()
+        }),
+        ..IdleDelays::default()
+    });
+    Some(test("ndt7-client", document, report, None))
 }
 
 /// `speedtest-cli` has bit/s and names its servers by numbers; `librespeed-cli` has Mbit/s and a
@@ -352,6 +395,42 @@ mod tests {
                 (Some(93.25e6), Some(38.5e6), Some(11_000_000), host, 0)
             )
         );
+    }
+
+    #[test]
+    fn both_clients_of_ndt7_are_read() {
+        // As the crate ndt7-client 0.3.1 and the client in Go write it.
+        let rust = json!({"Type": "Summary", "Summary": {
+            "ServerFQDN": "ndt.example", "ClientIP": "", "ServerIP": "",
+            "Download": {"ThroughputMbps": 94.5, "LatencyMs": 12.5, "RetransmissionPct": 0.0},
+            "Upload": {"ThroughputMbps": 19.25, "LatencyMs": 11.0, "RetransmissionPct": 0.0},
+        }});
+        let pair = |value: f64, unit: &str| json!({"Value": value, "Unit": unit});
+        let go = json!({
+            "ServerFQDN": "ndt.example", "ServerIP": "192.0.2.7", "ServerPort": "443",
+            "ClientIP": "203.0.113.5", "ClientPort": "50000",
+            "Download": {"UUID": "u", "Throughput": pair(94.5, "Mbit/s"), "Latency": pair(12.5, "ms"),
+                "Retransmission": pair(0.5, "%")},
+            "Upload": {"UUID": "u", "Throughput": pair(19.25, "Mbit/s"), "Latency": pair(11.0, "ms"),
+                "Retransmission": pair(0.0, "%")},
+        });
+
+        for (document, port) in [(rust, 0), (go, 443)] {
+            let (tool, found, test) = values(&document);
+            let host = "ndt.example".to_owned();
+            assert_eq!(tool, "ndt7-client");
+            assert_eq!(found, (Some(94.5e6), Some(19.25e6), None, host, port));
+            let idle = test.report.idle.and_then(|idle| idle.rtt).expect("idle");
+            assert_eq!(idle.min_ns, Some(11_000_000));
+        }
+
+        for line in [
+            json!({"Type": "Connected", "Test": "upload", "FQDN": "ndt.example"}),
+            json!({"Key": "measurement", "Value": {}}),
+        ] {
+            assert!(is_progress(&line) && read(&line).is_none(), "{line}");
+        }
+        assert!(!is_progress(&json!({"Type": "Summary"})));
     }
 
     #[test]
