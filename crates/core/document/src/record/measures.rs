@@ -15,8 +15,9 @@ use crate::table::{Cell, Table};
 const CONFIDENCE: f64 = 0.95;
 
 /// Measures that answer what a run was made for; the first one that was measured does.
-const PRIMARY: [MeasureName; 4] = [
+const PRIMARY: [MeasureName; 5] = [
     MeasureName::ReceivedBps,
+    MeasureName::BothReceivedBps,
     MeasureName::SentBps,
     MeasureName::OkPerS,
     MeasureName::PayloadBytesPerS,

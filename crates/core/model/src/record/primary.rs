@@ -3,10 +3,11 @@
 use super::{RunState, Trial, Way};
 use crate::measure::MeasureName;
 
-/// Measures in the order of their preference: received bits per second of a test, successful
-/// responses per second of a load.
-const NAMES: [MeasureName; 3] = [
+/// Measures in the order of their preference: received bits per second of a test, also of one that
+/// loads both directions alone, successful responses per second of a load.
+const NAMES: [MeasureName; 4] = [
     MeasureName::ReceivedBps,
+    MeasureName::BothReceivedBps,
     MeasureName::OkPerS,
     MeasureName::SentBps,
 ];
@@ -16,7 +17,7 @@ const WAYS: [Way; 3] = [Way::Sum, Way::Forward, Way::Reverse];
 #[derive(Debug, Clone, Default)]
 pub struct PrimaryMeasure {
     /// Values of the complete trials, one list for each of [`NAMES`].
-    values: [Vec<f64>; 3],
+    values: [Vec<f64>; 4],
 }
 
 impl PrimaryMeasure {
