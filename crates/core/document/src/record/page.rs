@@ -239,14 +239,17 @@ fn framed(
         blocks.extend((product.findings)(diagnosis));
     }
 
-    blocks.push(Block::Heading("Details".to_owned()));
-    blocks.extend(details);
     let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
     // The report of a path has its values in its own order.
     let values = values(&measures).filter(|_| path(record).is_none());
-    for (name, table) in [("All measures", values), ("All trials", trials)] {
-        let folded = |table| Block::Details(name.to_owned(), vec![Block::Table(table)]);
-        blocks.extend(table.map(folded));
+    let tables = [("All measures", values), ("All trials", trials)];
+    let folded = tables.into_iter().filter_map(|(name, table)| {
+        Some(Block::Details(name.to_owned(), vec![Block::Table(table?)]))
+    });
+    let details: Vec<Block> = details.into_iter().chain(folded).collect();
+    if !details.is_empty() {
+        blocks.push(Block::Heading("Details".to_owned()));
+        blocks.extend(details);
     }
     blocks.extend(hosts::hosts(record));
     blocks.extend(repeat(record));

@@ -383,7 +383,7 @@ fn side_line(side: &SideInfo) -> String {
     format!(
         "{} of {}; {}",
         counted(side.trials, "trial"),
-        side.started_at,
+        local_time(&side.started_at),
         runs.join(" ")
     )
 }

@@ -13,12 +13,12 @@ use super::{
 #[must_use]
 pub fn sentence(diagnosis: &Diagnosis) -> String {
     let named = named(diagnosis);
-    let (_, sentence) = limit(&diagnosis.verdict, named);
+    let (label, sentence) = limit(&diagnosis.verdict, named);
     // A sentence that names directions has its place.
     let is_placed = ["down:", "up:", "down ", "up "]
         .iter()
         .any(|word| sentence.contains(word));
-    let at = named.filter(|_| !is_placed);
+    let at = named.filter(|_| label == "Limit" && !is_placed);
     let at = at.map_or_else(String::new, |finding| format!(", {}", place(finding)));
     sentence + &at
 }
