@@ -109,10 +109,11 @@ fn rows_of(report: &PathReport, glyphs: Glyphs) -> Vec<Row> {
             .reduce(u64::saturating_add),
         curve: curve(&phase.series, glyphs),
     };
-    let idle = report.idle.as_ref().map(|idle| Row {
+    let idle = report.idle.iter().filter_map(|idle| idle.rtt);
+    let idle = idle.filter(|rtt| rtt.p50_ns.is_some()).map(|rtt| Row {
         name: PhaseKind::Idle.name(),
         goodput: String::new(),
-        rtt: idle.rtt,
+        rtt: Some(rtt),
         added_ns: None,
         retransmits: None,
         curve: String::new(),
