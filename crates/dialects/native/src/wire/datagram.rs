@@ -358,8 +358,8 @@ impl SizeAnswer {
             bytes: reader.word()?,
             tos: reader.byte()?,
             reported_by: reader
-                .take()
-                .map(Ipv6Addr::from_octets)
+                .take::<16>()
+                .map(Ipv6Addr::from)
                 .filter(|router| !router.is_unspecified())
                 .map(|router| IpAddr::V6(router).to_canonical()),
         })
