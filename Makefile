@@ -10,7 +10,7 @@ SUITE ?=
 
 # Program that must exist = Debian package that contains it.
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 pip3=python3-pip \
-	cc=gcc ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client \
+	cc=gcc ethtool=ethtool lspci=pciutils nft=nftables iptables=iptables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client \
 	nginx=nginx-light sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux \
 	renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql systemd-analyze=systemd \
 	ansible-playbook=ansible-core chromium=chromium

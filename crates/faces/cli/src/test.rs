@@ -18,6 +18,7 @@ use super::expect::missed;
 use super::record;
 use super::record::RecordArgs;
 use crate::output::{check_files, complain, exit_code, print};
+use linerate::diagnose::ProfileFiles;
 use linerate::expect::missed_by_run;
 use linerate::path::report;
 use linerate::path::{
@@ -41,8 +42,12 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
     // Before the test, because its result is lost where the file cannot be written.
-    if let Err(reason) = check_files(output.json.iter().flatten().chain(&output.html)) {
+    let files = output.json.iter().flatten().chain(&output.html);
+    if let Err(reason) = check_files(files.chain(&output.flame)) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
+    }
+    if let Err(error) = output.profile_files().check() {
+        return complain(COMMAND, &format!("--flame: {error}"), Outcome::NotCompleted);
     }
 
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
@@ -260,12 +265,24 @@ struct OutputArgs {
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Draw what the CPUs of this host did during the loads as a flame graph (SVG, root)
+    #[arg(long, value_name = "FILE")]
+    flame: Option<PathBuf>,
     /// Print no progress
     #[arg(short, long)]
     quiet: bool,
     /// Print more values and the evidence of the verdict
     #[arg(short, long)]
     verbose: bool,
+}
+
+impl OutputArgs {
+    fn profile_files(&self) -> ProfileFiles {
+        ProfileFiles {
+            flame: self.flame.clone(),
+            ..ProfileFiles::default()
+        }
+    }
 }
 
 const NOTES: &str = "\
@@ -380,6 +397,7 @@ impl TestArgs {
             repeat: self.repeat,
             side_probe: self.side_probe,
             wants_samples: self.output.samples,
+            wants_stacks: self.output.flame.is_some(),
             spec: self.spec(),
         };
 
@@ -488,6 +506,12 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
 
     if let Some(Some(path)) = &output.json {
         to_file(path, json())?;
+    }
+
+    let profile_files = output.profile_files();
+    if profile_files.are_wanted() {
+        let written = profile_files.write(&result.stacks);
+        written.map_err(|error| error.to_string())?;
     }
 
     match &output.json {

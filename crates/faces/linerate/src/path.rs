@@ -27,6 +27,9 @@ pub struct PathResult {
     pub diagnosis: Option<Diagnosis>,
     /// Single probes of the last repetition, where they are wanted.
     pub samples: Vec<SampleSeries>,
+    /// What the CPUs of this host did during the loads of the last repetition as collapsed stacks,
+    /// where it is wanted.
+    pub stacks: String,
     /// The record of all repetitions.
     pub recorded: Recorded,
     /// [`Outcome::Done`], or why it did not reach its end.
@@ -77,6 +80,7 @@ pub fn test_path(
         report,
         diagnosis,
         samples,
+        stacks,
         outcome,
     } = last.ok_or_else(|| Error::failed("no examination was made"))?;
     if let Some(diagnosis) = &diagnosis {
@@ -94,6 +98,7 @@ pub fn test_path(
         report,
         diagnosis,
         samples,
+        stacks,
         recorded,
         outcome,
     })

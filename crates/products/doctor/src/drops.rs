@@ -72,6 +72,16 @@ const UNSTATED: DropKind = DropKind {
     ..UNLISTED
 };
 
+/// A drop by a hook of netfilter in connection tracking: the event has no name of the hook.
+const UNTRACKED: DropKind = DropKind {
+    place: Some("connection tracking"),
+    meaning: "connection tracking has no room for the connection of the packet",
+    next: Some("raise net.netfilter.nf_conntrack_max, or exempt the port from tracking (notrack)"),
+    counters: "conntrack.drop conntrack.insert_failed",
+    ..UNLISTED
+};
+const HOOK: &str = "nf_hook_slow";
+
 impl DropKind {
     fn new(line: &'static str) -> Option<Self> {
         let mut columns = line.split(" | ");
@@ -217,7 +227,12 @@ pub(crate) fn of_host(host: &str, snapshot: &Snapshot, period: &Period) -> Vec<K
         if delta.value == 0 {
             return None;
         }
-        let kind = DropKind::of(reason, function);
+        // Rules that drop beside it have less than half of the drops.
+        let untracked = || growth(period, UNTRACKED.counters);
+        let kind = match function {
+            HOOK if untracked() > delta.value / 2 => UNTRACKED,
+            _ => DropKind::of(reason, function),
+        };
         let known = |name: &str| (name != UNKNOWN).then(|| name.to_owned());
 
         Some(KernelDrop {
@@ -327,6 +342,8 @@ mod tests {
             ("CPU_BACKLOG", "enqueue_to_backlog", Some("backlog")),
             ("QDISC_DROP", "__dev_queue_xmit", Some("qdisc")),
             ("QDISC_OVERLIMIT", "__dev_queue_xmit", Some("qdisc")),
+            ("NOT_SPECIFIED", "drop_func", Some("qdisc")),
+            ("NOT_SPECIFIED", "fq_codel_dequeue", Some("qdisc")),
             ("IP_RPFILTER", "ip_rcv_finish_core", Some("routing")),
             ("IP_INNOROUTES", "ip_error", Some("routing")),
             ("NEIGH_FAILED", "neigh_event_send", Some("neighbour")),
@@ -428,5 +445,17 @@ mod tests {
 
         snapshot.set(SAMPLE_PERIOD, 100_u64, SRC);
         assert_eq!(of_host("h", &snapshot, &period)[0].error, Some(196));
+    }
+
+    #[test]
+    fn hooks_that_drop_with_the_counter_of_connection_tracking_are_its() {
+        let place = |tracked| {
+            let grown = [("drops.NETFILTER_DROP.nf_hook_slow", 400), tracked];
+            let drops = of_host("h", &Snapshot::new("h", Source::Live), &period(&grown));
+            drops[0].place.clone().unwrap_or_default()
+        };
+        assert_eq!(place(("conntrack.drop", 398)), "connection tracking");
+        assert_eq!(place(("conntrack.drop", 20)), "firewall");
+        assert_eq!(place(("conntrack.early_drop", 400)), "firewall");
     }
 }

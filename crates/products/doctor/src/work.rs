@@ -36,7 +36,7 @@ struct Class {
     /// A report names the function or the module.
     is_named: bool,
     next: Option<&'static str>,
-    /// Patterns of functions.
+    /// Patterns of functions, and of modules behind `@`.
     functions: Vec<&'static str>,
 }
 
@@ -95,16 +95,28 @@ impl Class {
             .find(|class| class.name == name)
     }
 
-    /// Class of a function; a module that no line names is a driver.
+    /// Class of a function: that of its module, or else of its name; another module is a driver.
     fn of(function: &Function) -> Option<&'static Self> {
-        let is_one = |pattern: &&&str| match pattern.strip_suffix('*') {
-            Some(begin) => function.name.starts_with(begin),
-            None => function.name == **pattern,
+        let module = function.module.as_deref();
+        let by_module = module.and_then(|module| Self::with(module, |one| one.strip_prefix('@')));
+        by_module
+            .or_else(|| Self::with(&function.name, Some))
+            .or_else(|| Self::called(DRIVER).filter(|_| module.is_some()))
+    }
+
+    /// The first class that has a pattern for a name.
+    fn with(
+        name: &str,
+        pattern: impl Fn(&'static str) -> Option<&'static str>,
+    ) -> Option<&'static Self> {
+        let is_one = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(begin) => name.starts_with(begin),
+            None => name == pattern,
         };
-        let by_name = CLASSES
-            .iter()
-            .find(|class| class.functions.iter().any(|one| is_one(&one)));
-        by_name.or_else(|| function.module.as_ref().and_then(|_| Self::called(DRIVER)))
+        CLASSES.iter().find(|class| {
+            let mut patterns = class.functions.iter().filter_map(|one| pattern(one));
+            patterns.any(is_one)
+        })
     }
 }
 
@@ -377,6 +389,12 @@ mod tests {
                 "crypto",
                 "process_one_work;wg_packet_encrypt_worker@wireguard;chacha20poly1305_encrypt_sg_inplace;chacha_crypt_arch",
             ),
+            // The module decides where no line has the name.
+            (
+                "crypto",
+                "process_one_work;wg_packet_decrypt_worker@wireguard;decrypt_packet@wireguard",
+            ),
+            ("netfilter", "nf_hook_slow;tcp_packet@nf_conntrack"),
             (
                 "qdisc",
                 "__dev_queue_xmit;__qdisc_run;sch_direct_xmit;fq_dequeue@sch_fq",
@@ -401,6 +419,30 @@ mod tests {
             assert_eq!(class.name, expected, "{functions}");
         }
         assert_eq!(class_of(&stack(0, "rustc", "", 1), None).0.name, "programs");
+    }
+
+    #[test]
+    fn functions_of_released_kernels_have_their_class() {
+        let lines = include_str!("../tests/kernels.txt").lines();
+        let mut classes_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in lines.filter(|line| !line.starts_with('#')) {
+            let columns: Vec<&str> = line.split(" | ").collect();
+            let [class, releases, functions] = columns[..] else {
+                panic!("{line}")
+            };
+            for name in functions.split(' ') {
+                let found = Class::of(&function(name)).map(|class| class.name);
+                assert_eq!(found, Some(class), "{name}");
+            }
+            let all = classes_of.entry(class).or_default();
+            all.extend(releases.split(' '));
+        }
+
+        for class in CLASSES.iter() {
+            let releases = classes_of.get(class.name).cloned().unwrap_or_default();
+            let has_all = ["11", "12", "13"].iter().all(|one| releases.contains(one));
+            assert!(has_all, "{}: {releases:?}", class.name);
+        }
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct PathTest {
     pub side_probe: SideProbe,
     /// The result has every single probe.
     pub wants_samples: bool,
+    /// The result has what the CPUs of this host did during the loads.
+    pub wants_stacks: bool,
 }
 
 /// Probe that measures the delay beside the tests of an iperf3 server.

@@ -24,6 +24,18 @@ impl NetlinkClient {
         })
     }
 
+    /// Number of a family of generic netlink, which the kernel assigns at run time (genl_ctrl).
+    pub(crate) fn generic_family(&mut self, name: &str) -> Option<u16> {
+        const CONTROLLER: u16 = 0x10;
+        const GET_FAMILY: u8 = 3;
+
+        // `struct genlmsghdr`: command, version, two reserved bytes.
+        let mut body = vec![GET_FAMILY, 1, 0, 0];
+        nl::push(&mut body, 2, format!("{name}\0").as_bytes());
+        let response = self.get(CONTROLLER, &body).ok()?;
+        nl::u16_of(response.get(4..)?, 1)
+    }
+
     /// The payload of the one response to a request.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use linerate_sys::netlink::Family;
 
 use crate::error::ReadError;
 use crate::netlink::client::NetlinkClient;
-use crate::netlink::{self as nl, Bitset, attribute, u16_of, u32_of, u64_of};
+use crate::netlink::{self as nl, Bitset, attribute, u32_of, u64_of};
 use crate::nic::rss;
 use crate::recorder::Recorder;
 
@@ -65,10 +65,8 @@ impl EthtoolQuery {
     pub(crate) fn open() -> Self {
         let netlink = NetlinkClient::open(Family::Generic)
             .ok()
-            // Generic netlink numbers its families at run time (genl_ctrl), so the id is resolved
-            // by name.
             .and_then(|mut client| {
-                let id = resolve(&mut client)?;
+                let id = client.generic_family("ethtool")?;
                 Some((client, id))
             });
         Self {
@@ -155,18 +153,6 @@ fn counters(nic: &mut Recorder<'_>, ioctl: &Ethtool, device: &str) {
         }
         Err(error) => nic.refused("drv.counters", &error.into()),
     }
-}
-
-/// Number of the family `ethtool`, which differs from boot to boot.
-fn resolve(client: &mut NetlinkClient) -> Option<u16> {
-    const CONTROLLER: u16 = 0x10;
-    const GET_FAMILY: u8 = 3;
-
-    // `struct genlmsghdr`: command, version, two reserved bytes.
-    let mut body = vec![GET_FAMILY, 1, 0, 0];
-    nl::push(&mut body, 2, b"ethtool\0");
-    let response = client.get(CONTROLLER, &body).ok()?;
-    u16_of(response.get(4..)?, 1)
 }
 
 /// The attributes of the response to one request about one device.

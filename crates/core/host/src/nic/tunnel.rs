@@ -1,10 +1,14 @@
 //! Tunnels: their ends, the device below and what they add to a packet (`ip -d link`,
 //! `IFLA_INFO_DATA` of `linux/if_link.h` and `linux/if_tunnel.h`).
 
+mod ipsec;
+mod wireguard;
+
 use std::net::IpAddr;
 
 use linerate_model::snapshot::Snapshot;
 
+use self::ipsec::Esp;
 use super::links::{Link, SRC};
 use super::route;
 use crate::netlink::{attribute, u16_of, u32_of};
@@ -54,54 +58,107 @@ const fn layout(
     }
 }
 
+/// A tunnel as the kernel describes it.
+#[derive(Debug, Default)]
+struct Tunnel {
+    local: Option<IpAddr>,
+    /// Other ends: one, but of WireGuard one for each peer whose address is known.
+    remotes: Vec<IpAddr>,
+    port: Option<u16>,
+    /// Device it is bound to.
+    device: Option<u32>,
+    headers: Headers,
+}
+
+/// Headers around a packet behind the outer IP header.
+#[derive(Debug)]
+enum Headers {
+    Bytes(u32),
+    Esp(Esp),
+}
+
+impl Default for Headers {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
+/// Outer MTU where the device below is not known.
+const COMMON_MTU: u32 = 1500;
+
+impl Tunnel {
+    /// `None` for other devices, and where the kernel or the rights of this process show nothing.
+    fn of(link: &Link) -> Option<Self> {
+        match link.kind()?.as_str() {
+            "wireguard" => wireguard::read(link.index),
+            "xfrm" => ipsec::read(link.info_data()?),
+            kind => {
+                let layout = KINDS.iter().find(|layout| layout.kind == kind)?;
+                Some(Self::described(layout, link.info_data()?))
+            }
+        }
+    }
+
+    fn described(layout: &Layout, data: &[u8]) -> Self {
+        Self {
+            local: address(data, layout.local),
+            remotes: address(data, layout.remote).into_iter().collect(),
+            // A port is in network byte order, unlike other attributes.
+            port: u16_of(data, layout.port).map(u16::swap_bytes),
+            device: u32_of(data, layout.device).filter(|index| *index > 0),
+            headers: Headers::Bytes(layout.headers_bytes),
+        }
+    }
+
+    fn below<'a>(&self, own: &Link, all: &'a [Link]) -> Option<&'a Link> {
+        let by_route = || route::device_index(*self.remotes.first()?);
+        let index = self.device.or_else(by_route)?;
+        all.iter()
+            .find(|link| link.index == index && link.index != own.index)
+    }
+
+    /// Bytes that a full-size packet grows by.
+    fn overhead_bytes(&self, below_mtu: Option<u32>) -> u32 {
+        let mut ends = self.remotes.iter().chain(&self.local);
+        let outer_bytes = if ends.any(IpAddr::is_ipv6) { 40 } else { 20 };
+        match &self.headers {
+            Headers::Bytes(bytes) => outer_bytes + bytes,
+            Headers::Esp(esp) => {
+                let mtu = below_mtu.unwrap_or(COMMON_MTU);
+                mtu.saturating_sub(esp.largest_bytes(mtu.saturating_sub(outer_bytes)))
+            }
+        }
+    }
+}
+
 /// The device that carries a tunnel; `None` for other devices, and where nothing shows it.
 pub(crate) fn below<'a>(tunnel: &Link, all: &'a [Link]) -> Option<&'a Link> {
-    let (layout, data) = described(tunnel)?;
-    let bound = u32_of(&data, layout.device).filter(|index| *index > 0);
-    let index = bound.or_else(|| route::device_index(address(&data, layout.remote)?))?;
-    all.iter()
-        .find(|link| link.index == index && link.index != tunnel.index)
+    Tunnel::of(tunnel)?.below(tunnel, all)
 }
 
 /// Records what is known of a tunnel; nothing of other devices.
 pub(super) fn record(snapshot: &mut Snapshot, link: &Link, all: &[Link]) {
-    let Some((layout, data)) = described(link) else {
+    let Some(tunnel) = Tunnel::of(link) else {
         return;
     };
-    let (local, remote) = (address(&data, layout.local), address(&data, layout.remote));
-    let is_ipv6 = remote.or(local).is_some_and(|address| address.is_ipv6());
-    let outer_bytes = if is_ipv6 { 40 } else { 20 };
+    let below = tunnel.below(link, all);
+    let below_mtu = below.and_then(Link::mtu_bytes);
+    // Of a WireGuard with several peers none: a client of this host must not learn where others are.
+    let remote = match tunnel.remotes.as_slice() {
+        [only] => Some(only.to_string()),
+        _ => None,
+    };
 
     let mut nic = Recorder::new(snapshot, format!("nic.{}", link.name), SRC);
-    nic.known("tunnel.local", local.map(|address| address.to_string()));
-    nic.known("tunnel.remote", remote.map(|address| address.to_string()));
-    // A port is in network byte order, unlike other attributes.
-    nic.known(
-        "tunnel.port",
-        u16_of(&data, layout.port)
-            .map(u16::swap_bytes)
-            .map(u32::from),
-    );
-    nic.known(
-        "tunnel.below",
-        below(link, all).map(|below| below.name.clone()),
-    );
-    nic.known_in(
-        "tunnel.below_mtu",
-        below(link, all).and_then(Link::mtu_bytes),
-        "bytes",
-    );
-    nic.set_in(
-        "tunnel.overhead",
-        outer_bytes + layout.headers_bytes,
-        "bytes",
-    );
-}
-
-fn described(link: &Link) -> Option<(&'static Layout, Vec<u8>)> {
-    let kind = link.kind()?;
-    let layout = KINDS.iter().find(|layout| layout.kind == kind)?;
-    Some((layout, link.info_data()?.to_vec()))
+    nic.known("tunnel.local", tunnel.local.map(|local| local.to_string()));
+    nic.known("tunnel.remote", remote);
+    nic.known("tunnel.port", tunnel.port.map(u32::from));
+    nic.known("tunnel.below", below.map(|below| below.name.clone()));
+    nic.known_in("tunnel.below_mtu", below_mtu, "bytes");
+    nic.set_in("tunnel.overhead", tunnel.overhead_bytes(below_mtu), "bytes");
+    if link.kind().as_deref() == Some("wireguard") {
+        nic.known("tunnel.worker_cpus", wireguard::worker_cpus(&link.name));
+    }
 }
 
 /// An address, unless it is unspecified.

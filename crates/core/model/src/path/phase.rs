@@ -257,7 +257,7 @@ pub struct SizeResult {
     pub mtu: u32,
     /// Evidence of the limit.
     pub how: SizeSignal,
-    /// Router that reported it; absent for other evidence, and where the server learned of it.
+    /// Router that reported it; absent for other evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_by: Option<IpAddr>,
 }

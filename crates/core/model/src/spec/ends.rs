@@ -70,6 +70,8 @@ pub struct LocalOptions {
     pub cpu: Option<u32>,
     /// File that is sent, or that receives what arrives.
     pub file: Option<PathBuf>,
+    /// File for a flame graph of what the CPUs of this host did during a diagnosed test.
+    pub flame: Option<PathBuf>,
     /// Strategy of byte streams; `None` lets the test find out while it runs.
     pub io_strategy: Option<IoStrategy>,
     /// Options of some dialects only; all off by default.
@@ -86,6 +88,7 @@ impl Default for LocalOptions {
             snd_timeout: None,
             control_timeout: None,
             udp_answer_timeout: None,
+            flame: None,
             control_keepalive: None,
             cpu: None,
             file: None,

@@ -18,6 +18,8 @@ pub enum Family {
     Netfilter,
     /// Sockets of this network namespace: `NETLINK_SOCK_DIAG` (sock_diag(7)).
     SockDiag,
+    /// Security associations of IPsec: `NETLINK_XFRM`. Asking takes `CAP_NET_ADMIN`.
+    Xfrm,
 }
 
 /// A socket to the kernel.
@@ -42,6 +44,7 @@ impl Netlink {
             Family::Generic => ("NETLINK_GENERIC", libc::NETLINK_GENERIC),
             Family::Netfilter => ("NETLINK_NETFILTER", libc::NETLINK_NETFILTER),
             Family::SockDiag => ("NETLINK_SOCK_DIAG", libc::NETLINK_SOCK_DIAG),
+            Family::Xfrm => ("NETLINK_XFRM", libc::NETLINK_XFRM),
         };
         let domain = Domain::from(libc::AF_NETLINK);
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(protocol)))

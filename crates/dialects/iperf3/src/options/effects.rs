@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::Direction;
@@ -269,6 +270,11 @@ pub(crate) fn doctor(args: &mut Args) -> Outcome {
     (args.checks.diagnosis)()?;
     args.test.want_peer_facts = true;
     Ok(())
+}
+
+pub(crate) fn flame(args: &mut Args, value: &OsStr) -> Outcome {
+    args.local.flame = Some(PathBuf::from(value));
+    doctor(args)
 }
 
 pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {

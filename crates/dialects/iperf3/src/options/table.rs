@@ -303,6 +303,9 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Watch this host, and the server's if it is linerate, during the test, and say after the \
          report what held it back. UDP receivers then take one datagram at a time, so that the \
          kernel's counters count datagrams."),
+    row(None, "lr-flame", S::Added, CheckedValue("FILE", fx::flame),
+        "As --lr-doctor, and draw what the CPUs of this host did during the test as a flame graph \
+         (SVG). It needs root, or CAP_PERFMON."),
     row(None, "lr-expect", S::Added, CheckedValue("LIMITS", fx::expect),
         "Limits of the result, for example rx>=900M,retr<10,rtt<5ms,loss<=0.1%. Each one that is \
          missed is a line on the standard error, and the exit code is then 5."),

@@ -5,7 +5,7 @@
 //! flow open token[16]                                                      a datagram of at least 64 bytes
 //! reply     t2 u64 | t3 u64 | received u64 | TOS u8 | TTL u8               a datagram of at least 72 bytes
 //! feedback  received u64 | highest u64 | bytes u64 | errors u64 | delay range u64 | rate u64
-//! size      bytes u32 | TOS u8
+//! size      bytes u32 | TOS u8 | router[16], or shorter
 //! ```
 //!
 //! A flow open from another address than that of the control connection, where the server allows
@@ -18,6 +18,8 @@
 //! sends nothing.
 //!
 //! Datagrams that are not as described are dropped and never answered.
+
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::wire::bytes::{Reader, Writer};
 pub use crate::wire::sequence::ReceivedSequence;
@@ -328,16 +330,25 @@ pub struct SizeAnswer {
     pub bytes: u32,
     /// TOS of the size probe as it arrived; [`TOS_UNKNOWN`] where that is not known.
     pub tos: u8,
+    /// Router that reported that the probe is too large; IPv4 as a mapped address (RFC 4291).
+    pub reported_by: Option<IpAddr>,
 }
 
 impl SizeAnswer {
     const LEN: usize = 5;
+    /// The same with the router.
+    pub const LEN_MAX: usize = Self::LEN + 16;
 
     /// Writes the body behind the head, as far as the datagram is long enough.
     pub fn encode_into(&self, datagram: &mut [u8]) {
         let mut writer = body(datagram);
         writer.put(&self.bytes.to_be_bytes());
         writer.put(&[self.tos]);
+        match self.reported_by {
+            Some(IpAddr::V4(router)) => writer.put(&router.to_ipv6_mapped().octets()),
+            Some(IpAddr::V6(router)) => writer.put(&router.octets()),
+            None => {}
+        }
     }
 
     /// Reads the body. `None` for a datagram that is too short.
@@ -346,6 +357,11 @@ impl SizeAnswer {
         Some(Self {
             bytes: reader.word()?,
             tos: reader.byte()?,
+            reported_by: reader
+                .take::<16>()
+                .map(Ipv6Addr::from)
+                .filter(|router| !router.is_unspecified())
+                .map(|router| IpAddr::V6(router).to_canonical()),
         })
     }
 }
@@ -469,7 +485,9 @@ mod tests {
         let size = SizeAnswer {
             bytes: 1472,
             tos: TOS_UNKNOWN,
+            reported_by: None,
         };
+        datagram[37..].fill(0);
         size.encode_into(&mut datagram);
         assert_eq!(datagram[HEAD_LEN..37], [0, 0, 0x05, 0xc0, 0xff]);
         assert_eq!(
@@ -479,6 +497,17 @@ mod tests {
             ),
             (Some(size), None)
         );
+
+        for router in ["192.0.2.1", "2001:db8::1"] {
+            let reported = SizeAnswer {
+                reported_by: router.parse().ok(),
+                ..size
+            };
+            reported.encode_into(&mut datagram);
+            assert_eq!(SizeAnswer::decode(&datagram), Some(reported));
+            // A server without the field.
+            assert_eq!(SizeAnswer::decode(&datagram[..40]), Some(size));
+        }
     }
 
     #[test]

@@ -242,8 +242,9 @@ fn set_mtu(name: &str, mtu: f64) -> Option<Command> {
 }
 
 /// Bytes that a tunnel adds to a packet over IPv4, at least.
-const TUNNELS: [(&str, f64); 11] = [
+const TUNNELS: [(&str, f64); 12] = [
     ("wireguard", 60.0),
+    ("xfrm", 42.0),
     ("vxlan", 50.0),
     ("gre", 24.0),
     ("geneve", 50.0),
@@ -275,13 +276,14 @@ fn tunnel(nic: &Nic<'_>) -> Option<(&'static str, f64)> {
 fn larger_than_below(nic: &Nic<'_>, (kind, least_overhead): (&str, f64)) -> Ruling {
     let mtu = nic.number("net.mtu")?;
     // With the ends of the tunnel its headers are known.
-    let overhead = nic
-        .number("tunnel.overhead")
+    let known_overhead = nic.number("tunnel.overhead").ok();
+    let overhead = known_overhead
+        .as_ref()
         .map_or(least_overhead, |bytes| bytes.value);
     let carrier = nic.text("tunnel.below").ok();
     let is_below = |other: &Nic<'_>| match &carrier {
         Some(name) => other.name == name.value,
-        None => other.carrier().is_ok(),
+        None => other.name != nic.name && other.carrier().is_ok(),
     };
     let below: Vec<Nic<'_>> = nic.host.nics().filter(is_below).collect();
     let sizes = below
@@ -292,6 +294,10 @@ fn larger_than_below(nic: &Nic<'_>, (kind, least_overhead): (&str, f64)) -> Ruli
         return unknown("nic.*.net.mtu", "no NIC with an MTU is known");
     };
     let most = largest.value - overhead;
+    // The headers of IPsec follow from its algorithms: the least ones that fit are no proof.
+    if kind == "xfrm" && mtu <= most {
+        nic.number("tunnel.overhead")?;
+    }
     require(
         mtu > most,
         format!("an MTU of {mtu} over a NIC with {largest}"),
@@ -316,8 +322,8 @@ fn larger_than_below(nic: &Nic<'_>, (kind, least_overhead): (&str, f64)) -> Ruli
             "a tunnel adds at least {overhead} bytes to each packet; both ends of it need the \
              smaller MTU"
         );
-        // WireGuard over IPv6 adds 20 bytes more.
-        let safe = if kind == "wireguard" {
+        // Over IPv6, which a peer without an address may be reached by, it adds 20 bytes more.
+        let safe = if kind == "wireguard" && known_overhead.is_none() {
             most - 20.0
         } else {
             most

@@ -1,6 +1,7 @@
 //! The client of a diagnosed test (`--lr-doctor`): both ends read their hosts while it runs, the
 //! server sends its observation with its results, and the client's report ends with a diagnosis.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_document::Style;
@@ -14,9 +15,11 @@ use linerate_model::sink::Tee;
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, Failure, SinkError};
 
+use super::profile_files::ProfileFiles;
 use super::test_observer::TestObserver;
 use crate::observation::{EndpointObservation, diagnose_test};
 use crate::report;
+use crate::work::UNWATCHED;
 
 /// The first datagram is sent three times within it.
 pub const UDP_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,7 +40,7 @@ pub fn run_client(
     let mut diagnosis = None;
 
     // A failure to report the end cannot be reported.
-    let _ = report_end(&result, report, observer, verbose, &mut diagnosis);
+    let _ = report_end(spec, &result, report, observer, verbose, &mut diagnosis);
     (result.outcome, diagnosis)
 }
 
@@ -70,6 +73,7 @@ pub(super) fn diagnosed(
 
 /// Reports the diagnosis and the end of the test.
 fn report_end(
+    spec: &ClientSpec,
     result: &ClientResult,
     report: &mut dyn TestReport,
     mut observer: TestObserver,
@@ -92,7 +96,14 @@ fn report_end(
     let last = result.last_event();
     observer.event(&last)?;
 
-    if let Some(client) = observer.observation() {
+    let client = observer.observation();
+    if let Some(path) = &spec.local.flame
+        && let Err(reason) = draw(path.clone(), &observer, client.as_ref())
+    {
+        report.event(&Event::Warning(format!("no flame graph: {reason}")))?;
+    }
+
+    if let Some(client) = client {
         let diagnosis = found.insert(diagnose_test(client, server));
         report.append(&Appendix {
             name: NAME,
@@ -111,4 +122,21 @@ fn report_end(
     }
 
     report.event(&last)
+}
+
+/// Draws what the CPUs of this host did during the test.
+fn draw(
+    path: PathBuf,
+    observer: &TestObserver,
+    observation: Option<&EndpointObservation>,
+) -> Result<(), String> {
+    let reason = || observation.and_then(|one| one.snapshot.text(UNWATCHED));
+    let stacks = observer
+        .stacks()
+        .ok_or_else(|| reason().unwrap_or("the CPUs were not sampled").to_owned())?;
+    let files = ProfileFiles {
+        flame: Some(path),
+        ..ProfileFiles::default()
+    };
+    files.write(&stacks).map_err(|error| error.to_string())
 }

@@ -17,6 +17,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::error::io_text;
 
 use super::host_watch::{self, DropScope, HostReader, STEP};
+use super::profile_files::ProfileFiles;
 use crate::{Observed, catalogue, compare, work};
 
 /// Files one directory may contribute.
@@ -53,41 +54,6 @@ pub struct Query {
     pub only: Vec<String>,
     /// Files for what the CPUs did during the period.
     pub profile: ProfileFiles,
-}
-
-/// Files for the stacks of the CPUs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ProfileFiles {
-    /// Collapsed, one stack with its number of samples on a line.
-    pub stacks: Option<PathBuf>,
-    /// A flame graph as SVG.
-    pub flame: Option<PathBuf>,
-}
-
-impl ProfileFiles {
-    /// Writes the files that are wanted.
-    fn write(&self, collapsed: &str) -> Result<(), Error> {
-        if let Some(path) = &self.stacks {
-            fs::write(path, collapsed).map_err(at(path))?;
-        }
-        if let Some(path) = &self.flame {
-            fs::write(path, flame_graph(collapsed)?).map_err(at(path))?;
-        }
-        Ok(())
-    }
-}
-
-/// A flame graph of collapsed stacks; its script sets variables and does nothing.
-fn flame_graph(collapsed: &str) -> Result<Vec<u8>, Error> {
-    let mut options = inferno::flamegraph::Options::default();
-    options.title = "Work of the CPUs".to_owned();
-    options.count_name = "samples".to_owned();
-    options.no_javascript = true;
-
-    let mut drawn = Vec::new();
-    inferno::flamegraph::from_lines(&mut options, collapsed.lines(), &mut drawn)
-        .map_err(|error| Error::failed(format!("flame graph: {error}")))?;
-    Ok(drawn)
 }
 
 impl Query {
@@ -216,7 +182,7 @@ fn live(
         .finish()
         .map(HostReader::finish)
         .ok_or_else(|| Error::failed("the counters could not be read"))?;
-    if *files != ProfileFiles::default() {
+    if files.are_wanted() {
         let reason = observed.snapshot.text(work::UNWATCHED).unwrap_or_default();
         let profile = profile.ok_or_else(|| Error::failed(format!("stacks: {reason}")))?;
         files.write(&profile.collapsed())?;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use linerate_host::{Request, Watch};
+use linerate_host::{CpuProfile, Request, Watch};
 use linerate_model::event::Endpoint;
 use linerate_model::path::HostDropsReader;
 use linerate_model::sink::{Collector, CollectorFactory};
@@ -29,6 +29,8 @@ pub struct TestObserver {
     /// Ports of all of them, and the protocols.
     traffic: TestTraffic,
     watch: Option<Watch<HostReader>>,
+    /// What the CPUs did, once the watch ended.
+    profile: Option<CpuProfile>,
 }
 
 impl EventSink for TestObserver {
@@ -90,9 +92,16 @@ impl TestObserver {
         }
     }
 
+    /// What the CPUs of this host did until [`Self::observation()`], as collapsed stacks; `None`
+    /// where they could not be sampled.
+    pub fn stacks(&self) -> Option<String> {
+        self.profile.as_ref().map(CpuProfile::collapsed)
+    }
+
     /// Returns the observation of this end; ends the watch.
     pub fn observation(&mut self) -> Option<EndpointObservation> {
-        let (mut observed, _) = self.watch.take()?.finish()?.finish();
+        let (mut observed, profile) = self.watch.take()?.finish()?.finish();
+        self.profile = profile;
         observed
             .snapshot
             .set_known("self.cpus", self.cpus.take(), "sched_getaffinity");

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use linerate_model::path::{
     EndpointPhase, Hop, HopAnswers, HopQueue, HopRtt, LoadPhase, PathDirection, PathHops,
-    PhaseKind, PhaseResult, SizeSignal,
+    PhaseKind, PhaseResult, SizeResult, SizeSignal,
 };
 
 use super::input::ConcludeInput;
@@ -31,7 +31,8 @@ pub(super) fn hops(input: &ConcludeInput, loads: &[LoadPhase]) -> PathHops {
         from_server: rows(&input.phases, |phase| phase.remote.as_ref()),
         queues: Vec::new(),
     };
-    name_mtu(&mut path.from_client, &input.phases);
+    name_mtu(&mut path.from_client, PathDirection::Up, &input.phases);
+    name_mtu(&mut path.from_server, PathDirection::Down, &input.phases);
 
     for load in loads {
         let [direction] = load.kind.load_directions() else {
@@ -120,10 +121,14 @@ fn rtt(
     })
 }
 
-/// The router that reported that a packet is too large forwards no larger ones than it states.
-fn name_mtu(hops: &mut [Hop], phases: &[PhaseResult]) {
+/// The router that reported that a packet of a direction is too large forwards no larger ones than
+/// it states. Its address is the one that the sending end sees.
+fn name_mtu(hops: &mut [Hop], direction: PathDirection, phases: &[PhaseResult]) {
     let sizes = phases.iter().flat_map(|phase| &phase.size);
-    for (_, size) in sizes.filter(|(_, size)| size.how == SizeSignal::Reported) {
+    let reported = |(of, size): &&(PathDirection, SizeResult)| {
+        *of == direction && size.how == SizeSignal::Reported
+    };
+    for (_, size) in sizes.filter(reported) {
         let Some(reporter) = size.reported_by else {
             continue;
         };

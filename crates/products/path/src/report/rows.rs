@@ -202,7 +202,9 @@ fn changed_marks(report: &PathReport) -> (Vec<String>, Vec<String>) {
 /// `MTU 1500 bytes both ways`, or each by itself.
 pub(super) fn mtus(size: &PathMtu) -> Vec<String> {
     match (size.down, size.up) {
-        (Some(down), Some(up)) if down == up => vec![format!("MTU {} both ways", mtu(down))],
+        (Some(down), Some(up)) if (down.mtu, down.how) == (up.mtu, up.how) => {
+            vec![format!("MTU {} both ways", mtu(down))]
+        }
         (down, up) => {
             let down = down.map(|size| format!("MTU down {}", mtu(size)));
             down.into_iter()

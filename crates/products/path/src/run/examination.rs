@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::{ObservedPhase, diagnose_path};
 use linerate_engine::Interrupts;
 use linerate_model::finding::Diagnosis;
@@ -15,6 +16,7 @@ use linerate_model::path::{
 use linerate_sys::clock;
 
 use super::observers::Observers;
+use super::steering::SharedObserver;
 use super::{ceilings, names};
 use crate::conclude::{
     CeilingFacts, ClockFacts, ConcludeInput, conclude, goodput_bps, is_partial, samples,
@@ -32,6 +34,8 @@ pub struct Examined {
     pub diagnosis: Option<Diagnosis>,
     /// Single probes, where they are wanted.
     pub samples: Vec<SampleSeries>,
+    /// What the CPUs of this host did during the loads as collapsed stacks, where it is wanted.
+    pub stacks: String,
     /// [`Outcome::Done`], or why it did not reach its end.
     pub outcome: Outcome,
 }
@@ -58,6 +62,7 @@ pub(super) struct Examination<'a, P> {
     /// The first failure of a phase, or of a part of one.
     pub(super) failure: Option<String>,
     pub(super) observed: Vec<ObservedPhase>,
+    pub(super) stacks: String,
     /// Rates that the loads found, for the datagrams after them.
     down_bps: Option<f64>,
     up_bps: Option<f64>,
@@ -112,6 +117,7 @@ impl<'a> Start<'a> {
             },
             failure: None,
             observed: Vec::new(),
+            stacks: String::new(),
             down_bps: None,
             up_bps: None,
             started,
@@ -120,6 +126,15 @@ impl<'a> Start<'a> {
 }
 
 impl<P> Examination<'_, P> {
+    /// Ends the observation of this host during a load.
+    pub(super) fn observation(&mut self, observer: &SharedObserver) -> Option<EndpointObservation> {
+        let observation = observer.observation();
+        if self.test.wants_stacks {
+            self.stacks.extend(observer.stacks());
+        }
+        observation
+    }
+
     /// A value that the report does not have, and why.
     pub(super) fn lack(&mut self, figure: &str, reason: impl Into<String>) {
         self.input.absent.push((figure.to_owned(), reason.into()));
@@ -213,6 +228,7 @@ impl<P> Examination<'_, P> {
             report,
             diagnosis,
             samples,
+            stacks: self.stacks,
             outcome,
         };
         (examined, self.peer)

@@ -176,9 +176,10 @@ impl Examination<'_, Iperf3Peer> {
 
             let server = facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
             self.peer.has_facts |= server.is_some();
+            let client = self.observation(&observer);
             self.observed.push(ObservedPhase {
                 kind: spec.kind,
-                client: observer.observation(),
+                client,
                 server,
                 remote: None,
             });

@@ -209,10 +209,10 @@ impl Examination<'_, NativePeer> {
         is_interrupted: bool,
     ) {
         let kind = result.spec.kind;
-        let client = &mut self.peer.client;
         // After a load the client waits until its probes are near this round trip.
         if kind == PhaseKind::Idle {
-            client.set_idle_rtt_ns(round_trips(&result.udp).p50_ns);
+            let idle = round_trips(&result.udp).p50_ns;
+            self.peer.client.set_idle_rtt_ns(idle);
         }
 
         if result.load.is_some() {
@@ -220,13 +220,14 @@ impl Examination<'_, NativePeer> {
             let facts = if is_interrupted {
                 None
             } else {
-                client.facts(self.interrupts)
+                self.peer.client.facts(self.interrupts)
             };
             let server = facts
                 .as_deref()
                 .and_then(|facts| EndpointObservation::from_peer(facts).ok());
-            let mut observation = observer.observation();
-            if let Some(here) = observation.as_mut().filter(|_| client.is_same_boot()) {
+            let mut observation = self.observation(observer);
+            let is_same_boot = self.peer.client.is_same_boot();
+            if let Some(here) = observation.as_mut().filter(|_| is_same_boot) {
                 here.snapshot.set(PEER_IS_HERE, true, "boot_id");
             }
 

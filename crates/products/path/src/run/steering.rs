@@ -171,6 +171,11 @@ fn push<T>(points: &mut Vec<T>, point: T) {
 pub(super) struct SharedObserver(Rc<RefCell<TestObserver>>);
 
 impl SharedObserver {
+    /// What the CPUs did until the observation, as collapsed stacks.
+    pub(super) fn stacks(&self) -> Option<String> {
+        self.0.borrow().stacks()
+    }
+
     pub(super) fn observation(&self) -> Option<EndpointObservation> {
         self.0.borrow_mut().observation()
     }

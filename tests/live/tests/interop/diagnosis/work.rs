@@ -1,10 +1,12 @@
 //! Goal: a diagnosis names what the CPUs of a test do. Method: a test in network namespaces of our
 //! own whose hosts have one reason for work, which the busiest CPU then has most of, or much.
 
+use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use linerate_interop::namespaces::{Net, inside};
-use linerate_interop::{unsupported, words};
+use linerate_interop::namespaces::{Net, SERVER, inside};
+use linerate_interop::{NativeHost, unsupported, words};
 use serde_json::Value;
 
 /// Diagnosis of a test over a pair of namespaces in which a shell made a cause; `None` where it
@@ -153,4 +155,43 @@ fn timed_a_shared_cpu_has_the_work_of_both_ends() {
         "{:#}",
         diagnosis["work"]
     );
+}
+
+/// The name of a program and its functions are in the text of a graph.
+fn assert_drawn(file: &Path) {
+    let drawn = fs::read_to_string(file).expect("a flame graph");
+    assert!(drawn.starts_with("<?xml"), "{drawn:.200}");
+    for name in ["linerate", "tcp_"] {
+        assert!(drawn.contains(name), "no {name}: {drawn:.2000}");
+    }
+}
+
+#[test]
+fn a_client_of_iperf3_draws_what_its_host_did() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("flame.svg");
+    let _server = net.server();
+
+    let options = ["-t", "4", "-J", "--lr-flame"];
+    let options = [&options[..], &[file.to_str().expect("UTF-8")]].concat();
+    let report = net.client(&options).finish().expect_code(0).json();
+    // The option implies --lr-doctor.
+    assert!(report["lr_doctor"].is_object(), "{report:#}");
+    assert_drawn(&file);
+}
+
+#[test]
+fn a_test_of_a_path_draws_what_its_host_did_during_the_loads() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("flame.svg");
+    let (client, server) = NativeHost::both(&net);
+    let _server = server.serve(&[]);
+
+    let options = words("-q --only down,up -t 3 --flame");
+    let options = [&options[..], &[file.to_str().expect("UTF-8")]].concat();
+    let test = client.test(SERVER, &options);
+    test.finish_within(Duration::from_secs(60)).expect_code(0);
+    assert_drawn(&file);
 }

@@ -158,6 +158,19 @@ fn a_router_with_a_smaller_mtu_and_one_with_two_paths_are_named() {
     assert_eq!(hop["mtu_bytes"], 1400, "{hop:#}");
 }
 
+#[test]
+fn a_router_with_a_smaller_mtu_to_the_client_is_named_by_the_server() {
+    let Some(chain) = Chain::new(2) else { return };
+    chain.at_hop(1, &format!("ip link set {TO_CLIENT} mtu 1400"));
+
+    let found = report(&chain, false, &["--only", "size,hops"]);
+    assert_eq!(found["size"]["down"]["mtu"], 1400, "{:#}", found["size"]);
+    // The second router from the server is the first from here.
+    let hops = &found["hops_from_server"];
+    assert_eq!(hops[1]["mtu_bytes"], 1400, "{hops:#}");
+    assert_eq!(found["size"]["down"]["reported_by"], hops[1]["address"]);
+}
+
 /// Sends "time exceeded" for every local port, with quotes that are no probe of ours.
 const FORGER: &str = r#"
 import socket, struct

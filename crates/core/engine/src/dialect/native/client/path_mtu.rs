@@ -181,6 +181,7 @@ impl SizeTest<'_> {
             SizeAnswer {
                 bytes: payload_bytes,
                 tos,
+                reported_by: None,
             }
             .encode_into(&mut datagram);
         }
@@ -240,7 +241,8 @@ impl SizeTest<'_> {
                     } else {
                         SizeSignal::Reported
                     };
-                    return ProbeOutcome::TooLarge(size_result(answer.bytes, (how, None)));
+                    let signal = (how, answer.reported_by);
+                    return ProbeOutcome::TooLarge(size_result(answer.bytes, signal));
                 }
                 (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
                     // A middlebox that cuts datagrams delivers them, but not whole.

@@ -129,7 +129,12 @@ impl ProbeFlow {
             if let Some(bytes) = error.mtu_bytes()
                 && let Some((head, tos)) = self.size_probe.take()
             {
-                self.answer_size(&head, FLAG_TOO_LARGE, SizeAnswer { bytes, tos });
+                let answer = SizeAnswer {
+                    bytes,
+                    tos,
+                    reported_by: error.offender,
+                };
+                self.answer_size(&head, FLAG_TOO_LARGE, answer);
             }
         }
     }
@@ -201,6 +206,7 @@ impl ProbeFlow {
             SizeAnswer {
                 bytes,
                 tos: message.tos.unwrap_or(TOS_UNKNOWN),
+                reported_by: None,
             },
         );
     }
@@ -231,13 +237,14 @@ impl ProbeFlow {
                 SizeAnswer {
                     bytes,
                     tos: wanted.tos,
+                    reported_by: None,
                 },
             );
         }
     }
 
     fn answer_size(&mut self, head: &DatagramHead, flags: u8, answer: SizeAnswer) {
-        let mut body = [0; HEAD_LEN + 8];
+        let mut body = [0; HEAD_LEN + SizeAnswer::LEN_MAX];
         answer.encode_into(&mut body);
         let body = body.get(HEAD_LEN..).unwrap_or_default();
 
