@@ -21,6 +21,11 @@ pub enum ServerEvent {
         /// Fingerprint of its key, and how long it lasts.
         text: String,
     },
+    /// Browsers may come, to the port of [`Self::Listening`].
+    Browsers {
+        /// Address of the test page.
+        url: String,
+    },
     /// A test began.
     TestStarted(TestFacts),
     /// Totals of all running tests since the last event of this kind, and of all tests in

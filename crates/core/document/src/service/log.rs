@@ -309,6 +309,12 @@ fn line_of(event: &ServerEvent) -> Line {
             format!("native tests: host key {text}"),
             json!({ "host_key": text }),
         ),
+        E::Browsers { url } => line(
+            Level::Info,
+            "browsers",
+            format!("browsers: {url}"),
+            json!({ "url": url }),
+        ),
         E::Reloaded => line(
             Level::Info,
             "reloaded",
