@@ -33,6 +33,15 @@ pub enum ServerEvent {
     Progress(Progress),
     /// A test that had begun has ended.
     TestEnded(TestRecord),
+    /// The test page of a browser has stored its result.
+    ResultStored {
+        /// The client.
+        peer: SocketAddr,
+        /// Label that the page was opened with.
+        label: Option<String>,
+        /// Where the server shows it.
+        path: String,
+    },
     /// A client was refused by the rules.
     Refused {
         /// The client.

@@ -100,6 +100,7 @@ impl LiveState {
             ServerEvent::HandshakeFailed { .. }
             | ServerEvent::Reloaded
             | ServerEvent::Browsers { .. }
+            | ServerEvent::ResultStored { .. }
             | ServerEvent::HostKey { .. } => {}
         }
     }

@@ -1,17 +1,20 @@
 //! Browsers and ndt7 clients at the port of iperf3, and attackers in their place.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use linerate_interop::namespaces::{CLIENT_PORT, Net, SERVER, SERVER_PORT, inside};
 use linerate_interop::{
-    NDT7, Process, RawBrowser, Service, Status, TIMEOUT, masked, original, skip, wait_until,
+    NDT7, Process, RawBrowser, Service, Status, TIMEOUT, masked, original, ours, report, skip,
+    wait_for, wait_until,
 };
 use serde_json::Value;
 
 const PAGE: &str = "linerate.page.v1";
-const SERVE: [&str; 2] = ["--record", "off"];
+const SERVE: [&str; 0] = [];
 
 /// The client of crates.io, unmodified, which `.ci/cargo-tools` installs.
 fn ndt7_client() -> Option<PathBuf> {
@@ -24,13 +27,14 @@ fn ndt7_client() -> Option<PathBuf> {
     Some(program)
 }
 
-/// Rate of the last summary in Mbit/s.
+/// Rate of the summary in Mbit/s.
 fn summary(client: &str, direction: &str) -> f64 {
     let lines = client
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let rate = lines.filter_map(|line| line[direction]["Throughput"]["Value"].as_f64());
-    rate.last()
+    let mut rates = lines.filter_map(|line| line["Summary"][direction]["ThroughputMbps"].as_f64());
+    rates
+        .next()
         .unwrap_or_else(|| panic!("no {direction}: {client}"))
 }
 
@@ -48,7 +52,7 @@ fn timed_ndt7_client_measures_both_directions_and_the_log_has_two_tests() {
     command.args(["--format", "json"]);
     let client = Process::start(command).finish();
 
-    let stdout = client.expect_success().stdout.clone();
+    let stdout = client.expect_clean().stdout.clone();
     for direction in ["Download", "Upload"] {
         let rate = summary(&stdout, direction);
         assert!(rate > 100.0, "{direction} {rate} Mbit/s: {stdout}");
@@ -138,7 +142,7 @@ fn attackers_in_the_place_of_browsers_are_disconnected() {
         service
             .client(original(), &["-n", "1M"])
             .finish()
-            .expect_success();
+            .expect_clean();
         let served = began.elapsed();
         assert!(served < Duration::from_secs(3), "{name}: {served:?}");
 
@@ -154,6 +158,13 @@ fn attackers_in_the_place_of_browsers_are_disconnected() {
 #[test]
 fn half_open_upgrades_are_bounded_and_others_are_served() {
     let service = Service::start(&SERVE);
+    let serve = || {
+        service
+            .client(original(), &["-n", "1M"])
+            .finish()
+            .expect_clean();
+    };
+    serve();
     let idle = Status::of(service.process.id());
     let half_open: Vec<RawBrowser> = (0..3000)
         .map(|_| {
@@ -163,10 +174,7 @@ fn half_open_upgrades_are_bounded_and_others_are_served() {
         })
         .collect();
 
-    service
-        .client(original(), &["-n", "1M"])
-        .finish()
-        .expect_success();
+    serve();
     let held = Status::of(service.process.id());
     assert!(held.descriptors < idle.descriptors + 2200, "{held:?}");
     drop(half_open);
@@ -176,10 +184,7 @@ fn half_open_upgrades_are_bounded_and_others_are_served() {
 #[test]
 fn pages_of_other_origins_test_only_where_the_server_admits_them() {
     let foreign = "Origin: http://evil.example\r\n";
-    for (arguments, expected) in [
-        (&SERVE[..], "403"),
-        (&["--record", "off", "--any-origin"][..], "101"),
-    ] {
+    for (arguments, expected) in [(&SERVE[..], "403"), (&["--any-origin"][..], "101")] {
         let service = Service::start(arguments);
         for (path, protocol) in [("/control", PAGE), ("/ndt/v7/download", NDT7)] {
             let (_, status) = RawBrowser::upgrade(service.port, path, protocol, foreign);
@@ -193,7 +198,7 @@ fn pages_of_other_origins_test_only_where_the_server_admits_them() {
 
 #[test]
 fn a_page_is_one_test_that_the_limits_of_the_server_hold() {
-    let service = Service::start(&["--record", "off", "--limit", "address:tests=1,duration=2"]);
+    let service = Service::start(&["--limit", "address:tests=1,duration=2"]);
     let (head, body) = RawBrowser::get(service.port, "/");
     assert!(
         head.starts_with("HTTP/1.1 200") && body.contains("Start the test"),
@@ -213,21 +218,20 @@ fn a_page_is_one_test_that_the_limits_of_the_server_hold() {
         "/ndt/v7/download?session={}",
         welcome["session"].as_str().expect("a name")
     );
-    let mut streams: Vec<RawBrowser> = (0..3)
-        .map(|_| websocket(service.port, &path, NDT7))
-        .collect();
-    for stream in &mut streams {
-        let first: Value =
-            serde_json::from_str(&stream.text().expect("a measurement")).expect("JSON");
-        assert!(
-            first["ConnectionInfo"]["Client"].is_string() && first["TCPInfo"]["RTT"].is_u64(),
-            "{first}"
-        );
-        // It reads to the end.
-        stream.rest();
-    }
-    drop(streams);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut stream = websocket(service.port, &path, NDT7);
+                let first = stream.text().expect("a measurement");
+                let first: Value = serde_json::from_str(&first).expect("JSON");
+                assert!(first["ConnectionInfo"]["Client"].is_string(), "{first}");
+                assert!(first["TCPInfo"]["RTT"].is_u64(), "{first}");
+                stream.rest();
+            });
+        }
+    });
     let ended = service.wait_for_events("test_ended", 1, TIMEOUT);
+    assert_eq!(ended[0]["outcome"], "complete", "{ended:?}");
     assert!(
         ended.len() == 1 && ended[0]["sent_bytes"].as_u64() > Some(1_000_000),
         "{ended:?}"
@@ -248,7 +252,7 @@ fn a_page_is_one_test_that_the_limits_of_the_server_hold() {
 
 #[test]
 fn browsers_wait_for_their_turn_and_a_server_without_them_serves_none() {
-    let service = Service::start(&["--record", "off", "--admit", "queue:1"]);
+    let service = Service::start(&["--admit", "queue:1"]);
     let first = websocket(service.port, "/control", PAGE);
     let port = service.port;
     let second = thread::spawn(move || websocket(port, "/control", PAGE));
@@ -257,13 +261,109 @@ fn browsers_wait_for_their_turn_and_a_server_without_them_serves_none() {
     drop(first);
     second.join().expect("its turn comes");
 
-    for option in [
-        &["--no-browser"][..],
-        &["--no-iperf3", "--tokens", "/dev/null"],
-    ] {
-        let service = Service::start(&[&SERVE, option].concat());
+    let tokens = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(tokens.path(), "0123456789012345678901234567890123456789\n").expect("written");
+    let tokens = tokens.path().to_str().expect("a plain path");
+    for option in [&["--no-browser"][..], &["--no-iperf3", "--tokens", tokens]] {
+        let service = Service::start(option);
         let (_, status) = RawBrowser::upgrade(service.port, "/control", PAGE, "");
         assert!(!status.contains("101"), "{option:?}: {status}");
         assert!(service.events("browsers").is_empty());
     }
+}
+
+/// A page of a server behind a router that shapes 100 Mbit/s down and 20 Mbit/s up.
+#[test]
+fn timed_the_page_in_chromium_shows_the_rates_of_a_shaped_path() {
+    if Command::new("chromium").arg("--version").output().is_err() {
+        return skip("chromium is not installed");
+    }
+    let Some(net) = Net::routed() else { return };
+    for (port, rate) in [(CLIENT_PORT, 100), (SERVER_PORT, 20)] {
+        net.in_middle(&format!(
+            "tc qdisc add dev {port} root tbf rate {rate}mbit burst 16kb latency 50ms"
+        ));
+    }
+
+    let words = ["serve", "--log-format", "json"];
+    let server = Process::start(inside(&net.b, ours().path(), &words));
+    server.wait_for_stdout("browsers", 1);
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("http://{SERVER}:5201/?auto=1&label=room-7");
+    let page = Process::start(chromium(
+        &net,
+        directory.path(),
+        &["--remote-debugging-port=0", &url],
+    ));
+    let stored = wait_for(Duration::from_secs(60), || {
+        let stdout = server.stdout();
+        let mut lines = stdout
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.find(|line| line["event"] == "result")
+    });
+    drop(page);
+
+    let stored = stored.unwrap_or_else(|| panic!("no result: {server:?}"));
+    assert_eq!(stored["label"], "room-7", "{stored}");
+    let url = format!(
+        "http://{SERVER}:5201{}",
+        stored["path"].as_str().expect("a path")
+    );
+    let shown = chromium(
+        &net,
+        directory.path(),
+        &["--virtual-time-budget=5000", "--dump-dom", &url],
+    );
+    let shown = Process::start(shown).finish().stdout;
+    let figure = |id: &str| {
+        let text = shown
+            .split_once(&format!("id=\"{id}\">"))
+            .map(|(_, rest)| rest);
+        let value = text.and_then(|text| text.split('<').next()?.parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("no {id}: {shown}"))
+    };
+    let (down, up, latency) = (figure("down"), figure("up"), figure("rtt"));
+    report(&format!(
+        "page: {down} Mbit/s down, {up} up, {latency} ms under load"
+    ));
+    assert!(
+        (down - 95.6).abs() <= 1.5 && (up - 19.1).abs() <= 0.5,
+        "{down} down, {up} up"
+    );
+    pictures(&net, directory.path(), &url);
+}
+
+/// Keeps a picture of a page at each width in the directory `LINERATE_SCREENSHOTS`.
+fn pictures(net: &Net, directory: &Path, url: &str) {
+    let Ok(folder) = std::env::var("LINERATE_SCREENSHOTS") else {
+        return;
+    };
+    fs::create_dir_all(&folder).expect("a directory");
+    for width in [500, 800, 1200] {
+        let (size, file) = (
+            format!("--window-size={width},1000"),
+            format!("--screenshot={folder}/browser-{width}.png"),
+        );
+        let words = ["--virtual-time-budget=5000", &size, &file, url];
+        Process::start(chromium(net, directory, &words)).finish();
+    }
+}
+
+fn chromium(net: &Net, directory: &Path, words: &[&str]) -> Command {
+    let profile = format!("--user-data-dir={}", directory.join("profile").display());
+    let common = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        &profile,
+    ];
+    let mut command = inside(
+        &net.a,
+        Path::new("chromium"),
+        &[&common[..], words].concat(),
+    );
+    command.arg("--disable-background-networking");
+    command
 }

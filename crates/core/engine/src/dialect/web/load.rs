@@ -11,7 +11,7 @@ use linerate_model::{
     Direction, Event, EventSink, Failure, Flow, StreamId, StreamRole, Summary, TestSpec,
 };
 use linerate_sys::error::io_text;
-use linerate_sys::{clock, sockopt};
+use linerate_sys::{clock, socket, sockopt};
 
 use super::pump::{DataPlan, WebPump};
 use crate::data::quota::Quota;
@@ -27,11 +27,20 @@ pub(super) struct Load {
     run: TestRun,
     reporter: Reporter<'static>,
     spec: TestSpec,
-    /// True for one that has ended.
-    streams: Vec<(StreamId, bool)>,
+    streams: Vec<Connection>,
+    /// All connections have to end until then.
+    until: Instant,
     failure: Option<String>,
 }
 
+struct Connection {
+    id: StreamId,
+    fd: Arc<OwnedFd>,
+    is_over: bool,
+}
+
+/// Time after the end of a load in which its clients close their connections.
+const GRACE: Duration = Duration::from_secs(3);
 /// Unacknowledged data or a client that does not read ends a connection after this time.
 const LIVENESS: Duration = Duration::from_secs(10);
 
@@ -73,6 +82,7 @@ impl Load {
             reporter,
             spec,
             streams: Vec::new(),
+            until: Instant::now(),
             failure: None,
         })
     }
@@ -101,15 +111,21 @@ impl Load {
         let stream =
             describe(&fd, id, &self.spec, role, flow).map_err(Operation::InitStream.failed())?;
         self.reporter.emit(&Event::StreamOpened(stream.clone()));
+        let fd = Arc::new(fd);
+        self.until = Instant::now() + Duration::from_nanos(plan.duration_ns) + GRACE;
         let build: PumpBuilder = Box::new(move |inputs| Ok(Box::new(WebPump::new(inputs, plan)?)));
         self.run.join(
             stream,
-            Arc::new(fd),
+            Arc::clone(&fd),
             Arc::new(StreamStats::default()),
             build,
             0,
         );
-        self.streams.push((id, false));
+        self.streams.push(Connection {
+            id,
+            fd,
+            is_over: false,
+        });
 
         if self.run.has_started() {
             return self.run.start_stream(id);
@@ -132,7 +148,7 @@ impl Load {
             .run
             .next_deadline_ns()?
             .saturating_sub(clock::monotonic_ns());
-        Some(Instant::now() + Duration::from_nanos(wait_ns))
+        Some((Instant::now() + Duration::from_nanos(wait_ns)).min(self.until))
     }
 
     /// Handles notices and deadlines.
@@ -142,19 +158,24 @@ impl Load {
                 continue;
             };
             self.run.end_stream(id);
-            self.streams
-                .iter_mut()
-                .filter(|(stream, _)| *stream == id)
-                .for_each(|(_, is_over)| *is_over = true);
+            for ended in self.streams.iter_mut().filter(|stream| stream.id == id) {
+                ended.is_over = true;
+                // The others of the load keep its sockets; this client waits for the end.
+                let _ = socket::shutdown_write(&ended.fd);
+            }
             if let Some(error) = error {
                 self.failure.get_or_insert_with(|| io_text(&error));
             }
         }
     }
 
-    /// All connections have ended.
+    /// All connections have ended, or have to.
     pub(super) fn is_over(&self) -> bool {
-        self.streams.iter().all(|(_, is_over)| *is_over)
+        self.has_ended() || Instant::now() >= self.until
+    }
+
+    fn has_ended(&self) -> bool {
+        self.streams.iter().all(|stream| stream.is_over)
     }
 
     pub(super) fn totals(&self) -> ByteTotals {
@@ -176,7 +197,8 @@ impl Load {
         let totals = self.totals();
         self.run.quit();
 
-        let reason = early.map(str::to_owned).or(self.failure);
+        let late = (!self.has_ended()).then_some("a connection did not end in time");
+        let reason = self.failure.or(early.or(late).map(str::to_owned));
         if let Some(reason) = &reason {
             self.reporter.emit(&Event::Warning(reason.clone()));
         }

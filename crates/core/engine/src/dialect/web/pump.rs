@@ -44,6 +44,7 @@ pub(super) struct WebPump {
     next_read_ns: u64,
     /// This end has sent its close frame, or is about to.
     is_closing: bool,
+    close_deadline_ns: u64,
     peer_closed: bool,
 }
 
@@ -58,6 +59,9 @@ struct DataFrame {
 const FRAME_BYTES_MAX: usize = 1 << 20;
 /// Between two measurements: at most four per second (ndt7-protocol.md).
 const MEASUREMENT_NS: u64 = 250_000_000;
+/// Time for the close frame of the client, and the poll period meanwhile.
+const CLOSE_NS: u64 = 2_000_000_000;
+const CLOSE_POLL_NS: u64 = 20_000_000;
 /// Messages that wait; a ping beyond them is not answered.
 const MESSAGES_BYTES_MAX: usize = 4096;
 /// Payload from which it is discarded in the kernel instead of copied and skipped.
@@ -90,6 +94,7 @@ impl WebPump {
             next_measurement_ns: now_ns,
             next_read_ns: 0,
             is_closing: false,
+            close_deadline_ns: 0,
             peer_closed: false,
         })
     }
@@ -136,7 +141,14 @@ impl WebPump {
             return Ok(Pumped::Again);
         }
         self.next_read_ns = 0;
-        Ok(Pumped::Blocked)
+        if !self.is_closing {
+            return Ok(Pumped::Blocked);
+        }
+        // A client that does not answer the close frame would hold its test.
+        if now_ns >= self.close_deadline_ns {
+            return Err(Ended::Eof);
+        }
+        Ok(Pumped::Until(now_ns + CLOSE_POLL_NS))
     }
 
     /// Sends a measurement when one is due, and ends the test when its time is up.
@@ -192,6 +204,7 @@ impl WebPump {
     fn close(&mut self, code: u16, reason: &str) {
         if !self.is_closing {
             self.is_closing = true;
+            self.close_deadline_ns = clock::monotonic_ns() + CLOSE_NS;
             self.messages.extend(frame::close(code, reason));
         }
     }

@@ -356,7 +356,7 @@ impl WebServer {
             return;
         };
         for text in session.advance(&[], is_place_wanted, server) {
-            store(session, &text, &mut self.results);
+            store(session, &text, &mut self.results, server);
         }
 
         if session.is_over {
@@ -551,7 +551,12 @@ fn label(request: &Request) -> Option<String> {
 }
 
 /// Stores the result of a page.
-fn store(session: &mut Session, text: &[u8], results: &mut Results) {
+fn store(
+    session: &mut Session,
+    text: &[u8],
+    results: &mut Results,
+    server: &mut ServerContext<'_>,
+) {
     let Some(control) = &mut session.control else {
         return;
     };
@@ -568,6 +573,11 @@ fn store(session: &mut Session, text: &[u8], results: &mut Results) {
     };
     results.store(name.clone(), page::stored(&stored), Instant::now());
     control.send(&wire::json(&Stored { result: &name }));
+    server.out.server_event(&ServerEvent::ResultStored {
+        peer: session.peer,
+        label: session.label.clone(),
+        path: format!("/r/{name}"),
+    });
 }
 
 /// A connection that started no test.
