@@ -11,6 +11,7 @@
 
 mod attacker;
 mod broker;
+mod browser;
 mod busy_cpus;
 mod cases;
 mod certificate;
@@ -51,6 +52,7 @@ mod wire;
 
 pub use attacker::{Attacker, give_way};
 pub use broker::{Broker, BrokerTls};
+pub use browser::{NDT7, RawBrowser, masked};
 pub use busy_cpus::BusyCpus;
 pub use cases::{each_case, report, skip, unsupported};
 pub use certificate::Certificate;

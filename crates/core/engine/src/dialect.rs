@@ -4,6 +4,7 @@ pub mod iperf2;
 pub mod iperf3;
 #[cfg(feature = "native")]
 pub mod native;
+mod web;
 
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
@@ -36,6 +37,10 @@ pub fn serve(
 
     #[cfg(feature = "native")]
     if let Some(dialect) = native::server::beside_others(server.spec(), requests.clone())? {
+        server.add(Box::new(dialect))?;
+    }
+
+    if let Some(dialect) = web::beside_others(server.spec())? {
         server.add(Box::new(dialect))?;
     }
 

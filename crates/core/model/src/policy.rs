@@ -30,6 +30,8 @@ pub struct ServerPolicy {
     pub iperf3: bool,
     /// Tests of the native dialect; `None` for a server that does not speak it.
     pub native: Option<NativePolicy>,
+    /// Tests of browsers and of ndt7 clients; `None` for a server without.
+    pub browsers: Option<BrowserPolicy>,
 }
 
 /// Longest times without progress of a running test.
@@ -80,6 +82,24 @@ pub struct NativePolicy {
     /// File of tokens; with it every client has to prove one. They guard this dialect alone:
     /// neither iperf3 nor iperf 2 has a message for them.
     pub tokens: Option<PathBuf>,
+}
+
+/// Tests of browsers and of ndt7 clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrowserPolicy {
+    /// Pages of other origins may test, too.
+    pub any_origin: bool,
+    /// How long the server keeps the result of a page.
+    pub keep: Duration,
+}
+
+impl Default for BrowserPolicy {
+    fn default() -> Self {
+        Self {
+            any_origin: false,
+            keep: Duration::from_secs(30 * 24 * 3600),
+        }
+    }
 }
 
 /// Clients that get facts about a server's host: interfaces, counters, kernel settings.

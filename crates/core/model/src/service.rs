@@ -21,6 +21,11 @@ pub enum ServerEvent {
         /// Fingerprint of its key, and how long it lasts.
         text: String,
     },
+    /// Browsers may come, to the port of [`Self::Listening`].
+    Browsers {
+        /// Address of the test page.
+        url: String,
+    },
     /// A test began.
     TestStarted(TestFacts),
     /// Totals of all running tests since the last event of this kind, and of all tests in
@@ -28,6 +33,15 @@ pub enum ServerEvent {
     Progress(Progress),
     /// A test that had begun has ended.
     TestEnded(TestRecord),
+    /// The test page of a browser has stored its result.
+    ResultStored {
+        /// The client.
+        peer: SocketAddr,
+        /// Label that the page was opened with.
+        label: Option<String>,
+        /// Where the server shows it.
+        path: String,
+    },
     /// A client was refused by the rules.
     Refused {
         /// The client.

@@ -8,11 +8,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use linerate_document::service::{Format, Level, LogOptions};
 use linerate_iperf3::wire::auth::Authenticator;
+use linerate_model::http::units;
 #[cfg(feature = "full")]
 use linerate_model::policy::NativePolicy;
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness,
-    ServerLimits, ServerPolicy,
+    AccessRules, AccessSource, Admission, BrowserPolicy, FactsAccess, Iperf2Listener,
+    LIST_BYTES_MAX, Liveness, ServerLimits, ServerPolicy,
 };
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_sys::error::io_text;
@@ -95,6 +96,18 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "full")]
     #[command(flatten)]
     native: NativeArgs,
+    /// Serve neither browsers nor ndt7 clients, which find a test page at the port of iperf3
+    ///
+    /// They cannot log in: with --private-key or --tokens they are not served unless --tokens-for
+    /// names the native dialect.
+    #[arg(long)]
+    no_browser: bool,
+    /// Let web pages of other origins test, too
+    #[arg(long, conflicts_with = "no_browser")]
+    any_origin: bool,
+    /// How long results of the test page are kept, at most until the server ends
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = kept)]
+    keep: Duration,
     /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -232,6 +245,7 @@ const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
 const WEB_ADDRESS: &str = "127.0.0.1:5280";
+const DAY: Duration = Duration::from_secs(86_400);
 /// Time between two samples of the running tests.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -244,6 +258,17 @@ fn user(name: &str) -> Result<User, String> {
         Ok(None) => Err("there is no such user".to_owned()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Reads a time with its unit, which may be days.
+fn kept(text: &str) -> Result<Duration, String> {
+    let Some(days) = text.strip_suffix('d') else {
+        return units::duration(text).map_err(|error| error.to_string());
+    };
+    let days: u32 = days
+        .parse()
+        .map_err(|_| "expected a number of days".to_owned())?;
+    Ok(DAY.saturating_mul(days))
 }
 
 fn anonymous_time_max(limits: &ServerLimits) -> Option<Duration> {
@@ -319,6 +344,10 @@ impl ServeArgs {
             ..LocalOptions::default()
         };
 
+        let browsers = self.serves_browsers().then_some(BrowserPolicy {
+            any_origin: self.any_origin,
+            keep: self.keep,
+        });
         #[cfg(feature = "full")]
         let (iperf3, native) = (!self.native.no_iperf3, self.native.policy(&mut warnings));
         #[cfg(not(feature = "full"))]
@@ -335,6 +364,7 @@ impl ServeArgs {
             facts: self.facts,
             iperf3,
             native,
+            browsers,
         };
         let spec = ServerSpec {
             local,
@@ -428,6 +458,15 @@ impl ServeArgs {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Where clients prove who they are, those without a proof are not served.
+    fn serves_browsers(&self) -> bool {
+        #[cfg(feature = "full")]
+        let needs_token = self.native.tokens.is_some() && self.native.tokens_for.is_none();
+        #[cfg(not(feature = "full"))]
+        let needs_token = false;
+        !self.no_browser && !needs_token && self.private_key.is_none()
     }
 
     fn iperf2_listener(&self) -> Iperf2Listener {

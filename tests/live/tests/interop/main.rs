@@ -133,6 +133,7 @@ mod path {
 /// One server for many clients, friendly and hostile.
 mod server {
     mod attacks_at_once;
+    mod browsers;
     mod control_thread;
     mod endurance;
     mod exclusive;

@@ -309,6 +309,22 @@ fn line_of(event: &ServerEvent) -> Line {
             format!("native tests: host key {text}"),
             json!({ "host_key": text }),
         ),
+        E::ResultStored { peer, label, path } => {
+            let labelled = label.as_ref().map(|label| format!(" ({label})"));
+            let sentence = format!(
+                "result of {}{}: {path}",
+                endpoint(*peer),
+                labelled.unwrap_or_default()
+            );
+            let members = json!({ "peer": peer.to_string(), "label": label, "path": path });
+            line(Level::Info, "result", sentence, members)
+        }
+        E::Browsers { url } => line(
+            Level::Info,
+            "browsers",
+            format!("browsers: {url}"),
+            json!({ "url": url }),
+        ),
         E::Reloaded => line(
             Level::Info,
             "reloaded",

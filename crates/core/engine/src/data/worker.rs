@@ -22,6 +22,9 @@ pub(crate) use receivers::datagram_receiver::DatagramReceiver;
 pub(crate) use receivers::stream_receiver::{Sink, StreamReceiver, may_pause, receive_waits};
 pub(crate) use scratch::Scratch;
 pub(crate) use senders::datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
+pub(crate) use senders::frame_payload::FramePayload;
+#[cfg(all(test, feature = "native"))]
+pub(crate) use senders::frame_payload::METER_NS;
 pub(crate) use senders::pace::kernel_pacing_bytes_per_s;
 pub(crate) use senders::repeated_block::RepeatedBlock;
 pub(crate) use senders::stream_sender::{

@@ -99,6 +99,8 @@ impl LiveState {
             ServerEvent::Stopping { signal_text } => server.stopping = Some(signal_text.clone()),
             ServerEvent::HandshakeFailed { .. }
             | ServerEvent::Reloaded
+            | ServerEvent::Browsers { .. }
+            | ServerEvent::ResultStored { .. }
             | ServerEvent::HostKey { .. } => {}
         }
     }

@@ -51,6 +51,7 @@ fn trace(event: &ServerEvent) {
             peer, explanation, ..
         } => debug!(%peer, explanation, "handshake failed"),
         ServerEvent::HostKey { text } => debug!(key = text, "host key"),
+        ServerEvent::Browsers { url } => debug!(url, "browsers"),
         ServerEvent::Reloaded => debug!("access lists reloaded"),
         ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
         _ => {}

@@ -390,6 +390,13 @@ fn spec_key_of(trial: &Trial) -> String {
     }
 }
 
+fn title_of(trial: &Trial) -> Option<String> {
+    match &trial.detail {
+        Some(Detail::Test(detail)) => detail.header.spec.title.clone(),
+        _ => None,
+    }
+}
+
 /// Adds this host and the addresses of the data.
 fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option<Snapshot>) {
     let details = || {

@@ -128,7 +128,8 @@ impl SessionRecords {
         let mut record = head(
             RunKind::Session,
             Body::Session(body),
-            self.title.clone(),
+            // A browser's label, or the title (-T) of a client of iperf3.
+            self.title.clone().or_else(|| super::title_of(&trial)),
             self.labels.clone(),
         );
         let (client, server) = (facts.peer.ip().to_string(), self.host.name.clone());

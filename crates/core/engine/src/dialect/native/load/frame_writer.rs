@@ -4,16 +4,12 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_native::wire::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
-use linerate_sys::page_buffer::PAGE_ALIGNMENT;
-use linerate_sys::poll::{self, Interest};
-use linerate_sys::{PageBuffer, Result as OsResult, sockopt};
+use linerate_sys::Result as OsResult;
 
 use super::Wire;
-use crate::data::payload;
+use crate::data::worker::FramePayload;
 
 /// Writes frames to one stream.
 pub(super) struct FrameWriter {
@@ -22,7 +18,7 @@ pub(super) struct FrameWriter {
     replies: VecDeque<u64>,
     wants_request: bool,
     current: Option<Frame>,
-    data: Option<DataFrames>,
+    data: Option<FramePayload>,
 }
 
 /// A frame of which a part is written.
@@ -35,23 +31,6 @@ struct Frame {
     is_request: bool,
 }
 
-/// Frames of payload.
-struct DataFrames {
-    block: Arc<PageBuffer>,
-    payload_len: usize,
-    meter: RateMeter,
-    /// The bound on unsent bytes in the socket is less than one packet of the kernel.
-    is_limited: bool,
-    /// Bytes written to the stream so far.
-    position: u64,
-}
-
-/// Measures the rate of a stream over the last period.
-struct RateMeter {
-    since_ns: u64,
-    bytes: u64,
-}
-
 /// Result of a write.
 pub(super) enum WriteResult {
     /// Payload bytes of data frames.
@@ -60,17 +39,6 @@ pub(super) enum WriteResult {
     Nothing,
 }
 
-/// A frame is as long as the stream needs for this time, so that an echo does not wait longer for
-/// the frame before it.
-const FRAME_NS: u64 = 5_000_000;
-const FRAME_BYTES_MIN: usize = 4 * 1024;
-/// Payload of the first frames, until a rate is known.
-const FRAME_BYTES_FIRST: usize = 16 * 1024;
-/// Period of the rate.
-const METER_NS: u64 = 100_000_000;
-/// Most that the kernel puts into one packet before it is divided into segments
-/// (`GSO_LEGACY_MAX_SIZE`).
-const PACKET_BYTES_MAX: u32 = 65_536;
 /// Replies that may wait; requests come one at a time.
 const REPLIES_MAX: usize = 16;
 
@@ -88,22 +56,7 @@ impl FrameWriter {
 
     /// Writer of an end that sends data over this socket.
     pub(super) fn of_data(stream: u16, fd: impl AsFd, now_ns: u64) -> OsResult<Self> {
-        // A page more than the longest frame, since frames begin at any place of the first page.
-        let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT, 0)?;
-        let meter = RateMeter {
-            since_ns: now_ns,
-            bytes: 0,
-        };
-        let mut data = DataFrames {
-            block,
-            payload_len: FRAME_BYTES_FIRST,
-            meter,
-            is_limited: false,
-            position: 0,
-        };
-
-        // A buffer that is filled before the rate is known takes seconds to leave on a slow path.
-        data.limit_unsent(&fd, FRAME_BYTES_FIRST);
+        let data = FramePayload::new(fd, DATA_MAX as usize, now_ns)?;
         Ok(Self {
             data: Some(data),
             ..Self::of_echoes(stream)
@@ -150,7 +103,7 @@ impl FrameWriter {
         let payload_written = frame.written.saturating_sub(HEAD_LEN);
         let written = match &self.data {
             Some(data) if frame.payload_len > 0 => {
-                let payload = data.payload(head.len(), frame.payload_len - payload_written);
+                let payload = data.part(head.len(), frame.payload_len - payload_written);
                 wire.write(&fd, &[IoSlice::new(head), IoSlice::new(payload)])?
             }
             _ => wire.write(&fd, &[IoSlice::new(head)])?,
@@ -169,15 +122,11 @@ impl FrameWriter {
         Ok(WriteResult::Payload((written - head_written) as u64))
     }
 
-    /// The next frame is one of data, and more waits unsent in the socket than is allowed. A write
-    /// alone does not find that: the kernel appends to a packet that is not full whatever waits.
-    /// poll(2) has the kernel report when there is room.
+    /// The next frame is one of data, and more waits unsent in the socket than is allowed.
     fn waits_for_room(&self, fd: impl AsFd) -> bool {
         let is_data = self.replies.is_empty() && !self.wants_request;
-        let is_limited = self.data.as_ref().is_some_and(|data| data.is_limited);
-        is_data
-            && is_limited
-            && !poll::wait_fd(&fd, Interest::WRITE, Some(Duration::ZERO)).unwrap_or(true)
+        let data = self.data.as_ref().filter(|_| is_data);
+        data.is_some_and(|data| data.waits_for_room(&fd))
     }
 
     fn next_frame(&mut self) -> Option<Frame> {
@@ -200,7 +149,7 @@ impl FrameWriter {
             return frame([0; HEAD_LEN], 0, true);
         }
 
-        let payload_len = self.data.as_ref()?.payload_len;
+        let payload_len = self.data.as_ref()?.len();
         let len = u32::try_from(payload_len).unwrap_or(DATA_MAX);
         frame(
             head(FrameType::Data, self.stream, len, 0),
@@ -220,48 +169,15 @@ fn head(frame_type: FrameType, stream: u16, len: u32, stamp: u64) -> [u8; HEAD_L
     .encode()
 }
 
-impl DataFrames {
-    /// The next bytes of a frame, after this number of bytes of its head. They begin at the offset
-    /// from a page boundary that the kernel copies them to: on several CPUs a copy is slow whose
-    /// destination lies slightly ahead of its source modulo 4096.
-    fn payload(&self, head_len: usize, len: usize) -> &[u8] {
-        let offset = (self.position as usize).wrapping_add(head_len) % PAGE_ALIGNMENT;
-        self.block.get(offset..offset + len).unwrap_or_default()
-    }
-
-    /// Adapts the length of the next frame, and what may wait unsent in the socket, to the rate.
-    fn account(&mut self, written: u64, fd: impl AsFd, now_ns: u64) {
-        self.position = self.position.wrapping_add(written);
-        self.meter.bytes += written;
-        let elapsed_ns = now_ns.saturating_sub(self.meter.since_ns);
-        if elapsed_ns < METER_NS {
-            return;
-        }
-
-        let share = u128::from(self.meter.bytes) * u128::from(FRAME_NS) / u128::from(elapsed_ns);
-        let bytes = usize::try_from(share).unwrap_or(usize::MAX);
-        self.payload_len = bytes.clamp(FRAME_BYTES_MIN, DATA_MAX as usize);
-        self.limit_unsent(&fd, bytes.max(FRAME_BYTES_MIN));
-        self.meter = RateMeter {
-            since_ns: now_ns,
-            bytes: 0,
-        };
-    }
-
-    /// Without a limit more waits in the socket, and in-band echoes measure that.
-    fn limit_unsent(&mut self, fd: impl AsFd, bytes: usize) {
-        let unsent = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let _ = sockopt::TCP_NOTSENT_LOWAT.set(&fd, unsent);
-        self.is_limited = unsent < PACKET_BYTES_MAX;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::os::fd::AsFd;
 
+    use linerate_sys::sockopt;
+
     use super::*;
+    use crate::data::worker::METER_NS;
 
     /// A receiver that does not read, with a small window: all that is written waits unsent.
     #[test]

@@ -1,0 +1,109 @@
+//! A connection until its request is answered, or has become a WebSocket.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use linerate_sys::stream_io;
+use linerate_web::wire::request::{HeadError, Request};
+
+use crate::server::listeners::accepted::Accepted;
+
+/// One of them.
+pub(super) struct HttpConnection {
+    pub(super) fd: OwnedFd,
+    pub(super) peer: SocketAddr,
+    /// Bytes read so far; behind the head those of the WebSocket.
+    pub(super) read: Vec<u8>,
+    response: Vec<u8>,
+    sent: usize,
+    /// The connection ends then.
+    pub(super) until: Instant,
+    /// A WebSocket that waits for its turn.
+    pub(super) queued: Option<Request>,
+}
+
+/// Its state.
+pub(super) enum Progress {
+    Incomplete,
+    Request(Box<Request>),
+    Refused(HeadError),
+    /// The response is sent.
+    Answered,
+    Closed,
+}
+
+/// Time for a request, and for each response.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes that are read in one turn.
+const TURN_BYTES: usize = 4096;
+
+impl HttpConnection {
+    pub(super) fn new(connection: Accepted) -> Self {
+        Self {
+            fd: connection.fd,
+            peer: connection.peer,
+            read: connection.first_bytes,
+            response: Vec::new(),
+            sent: 0,
+            // Progress does not extend it.
+            until: Instant::now() + TIMEOUT,
+            queued: None,
+        }
+    }
+
+    /// Reads the request, or writes what is left of the response.
+    pub(super) fn advance(&mut self) -> Progress {
+        match self.try_advance() {
+            Ok(progress) => progress,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                Progress::Incomplete
+            }
+            Err(_) => Progress::Closed,
+        }
+    }
+
+    fn try_advance(&mut self) -> io::Result<Progress> {
+        if !self.response.is_empty() {
+            return self.write();
+        }
+
+        let mut buffer = [0; TURN_BYTES];
+        loop {
+            match Request::parse(&self.read) {
+                Ok(Some((request, len))) => {
+                    self.read.drain(..len);
+                    return Ok(Progress::Request(Box::new(request)));
+                }
+                Ok(None) => {}
+                Err(error) => return Ok(Progress::Refused(error)),
+            }
+            match stream_io::recv(&self.fd, &mut buffer)? {
+                0 => return Ok(Progress::Closed),
+                len => self
+                    .read
+                    .extend_from_slice(buffer.get(..len).unwrap_or_default()),
+            }
+        }
+    }
+
+    fn write(&mut self) -> io::Result<Progress> {
+        while let Some(rest) = self
+            .response
+            .get(self.sent..)
+            .filter(|rest| !rest.is_empty())
+        {
+            self.sent += stream_io::send(&self.fd, rest)?;
+        }
+        Ok(Progress::Answered)
+    }
+
+    /// Begins a response.
+    pub(super) fn respond(&mut self, response: Vec<u8>) {
+        (self.response, self.sent) = (response, 0);
+        self.until = Instant::now() + TIMEOUT;
+    }
+}

@@ -1,0 +1,385 @@
+//! One data connection: payload in one direction in frames of WebSocket, measurements of ndt7 to the
+//! client.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_sys::stream_io::{self, Followed};
+use linerate_sys::tcp_info::tcp_info;
+use linerate_sys::{OsError, clock};
+use linerate_web::wire::frame::{self, FrameReader, HEAD_BYTES_MAX, Message, Opcode};
+use linerate_web::wire::measurement::{AppInfo, ConnectionInfo, Measurement, TcpInfo};
+use linerate_web::wire::{self};
+
+use crate::data::run::PumpInputs;
+use crate::data::worker::{Ended, FramePayload, Pump, Pumped, Scratch};
+use crate::measure::counters::StreamCounters;
+
+/// What a data connection does.
+pub(super) struct DataPlan {
+    /// The server sends.
+    pub(super) is_download: bool,
+    pub(super) ends: ConnectionInfo,
+    pub(super) duration_ns: u64,
+    /// Bytes that arrived with the request.
+    pub(super) early: Vec<u8>,
+}
+
+/// Moves the data of one connection.
+pub(super) struct WebPump {
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    plan: DataPlan,
+    reader: FrameReader,
+    payload: Option<FramePayload>,
+    /// The data frame under way.
+    current: Option<DataFrame>,
+    /// Measurements and control frames that wait for its end.
+    messages: Vec<u8>,
+    other_bytes: u64,
+    start_ns: u64,
+    next_measurement_ns: u64,
+    /// A sender reads when it was blocked, and not before this time.
+    next_read_ns: u64,
+    /// This end has sent its close frame, or is about to.
+    is_closing: bool,
+    close_deadline_ns: u64,
+    peer_closed: bool,
+}
+
+struct DataFrame {
+    head: [u8; HEAD_BYTES_MAX],
+    head_len: usize,
+    len: usize,
+    written: usize,
+}
+
+/// Longest data frame: browsers keep a message until it is complete.
+const FRAME_BYTES_MAX: usize = 1 << 20;
+/// Between two measurements: at most four per second (ndt7-protocol.md).
+const MEASUREMENT_NS: u64 = 250_000_000;
+/// Time for the close frame of the client, and the poll period meanwhile.
+const CLOSE_NS: u64 = 2_000_000_000;
+const CLOSE_POLL_NS: u64 = 20_000_000;
+/// Messages that wait; a ping beyond them is not answered.
+const MESSAGES_BYTES_MAX: usize = 4096;
+/// Payload from which it is discarded in the kernel instead of copied and skipped.
+const DISCARD_BYTES_MIN: usize = 32 << 10;
+/// Writes and reads per pump, so that a stop is seen soon.
+const CALLS_PER_PUMP: u32 = 8;
+/// Between two reads of a sender that is never blocked.
+const READ_PERIOD_NS: u64 = 500_000;
+
+impl WebPump {
+    pub(super) fn new(inputs: PumpInputs, plan: DataPlan) -> Result<Self, OsError> {
+        let PumpInputs { fd, counters, .. } = inputs;
+        let now_ns = clock::monotonic_ns();
+        let payload = if plan.is_download {
+            Some(FramePayload::new(&fd, FRAME_BYTES_MAX, now_ns)?)
+        } else {
+            None
+        };
+
+        Ok(Self {
+            fd,
+            counters,
+            plan,
+            reader: FrameReader::counting(),
+            payload,
+            current: None,
+            messages: Vec::new(),
+            other_bytes: 0,
+            start_ns: now_ns,
+            next_measurement_ns: now_ns,
+            next_read_ns: 0,
+            is_closing: false,
+            close_deadline_ns: 0,
+            peer_closed: false,
+        })
+    }
+
+    fn advance(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<Pumped, Ended> {
+        let early = std::mem::take(&mut self.plan.early);
+        self.feed(&early)?;
+        self.on_time(now_ns);
+
+        // A sender receives control frames alone; a read for each write would be a system call for
+        // nothing.
+        let skips_read = self.payload.is_some() && now_ns < self.next_read_ns;
+        let (mut may_read, mut may_write) = (!skips_read, true);
+        let (room, before) = (scratch.room_bytes, self.moved_bytes());
+
+        for _ in 0..CALLS_PER_PUMP {
+            let moved = usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX);
+            let left = room.saturating_sub(moved);
+            if left == 0 {
+                break;
+            }
+
+            may_read = may_read && self.read(scratch, left)?;
+            may_write = self.write()?;
+            if !may_read && !may_write {
+                break;
+            }
+        }
+
+        if skips_read && !may_write {
+            // An event of before may have been for what has arrived.
+            may_read = self.read(scratch, room)?;
+        }
+        if self.peer_closed && self.current.is_none() && self.messages.is_empty() {
+            return Err(Ended::AmountReached);
+        }
+
+        if may_read || may_write {
+            self.next_read_ns = if may_read {
+                now_ns
+            } else {
+                now_ns + READ_PERIOD_NS
+            };
+            return Ok(Pumped::Again);
+        }
+        self.next_read_ns = 0;
+        if !self.is_closing {
+            return Ok(Pumped::Blocked);
+        }
+        // A client that does not answer the close frame would hold its test.
+        if now_ns >= self.close_deadline_ns {
+            return Err(Ended::Eof);
+        }
+        Ok(Pumped::Until(now_ns + CLOSE_POLL_NS))
+    }
+
+    /// Sends a measurement when one is due, and ends the test when its time is up.
+    fn on_time(&mut self, now_ns: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.start_ns);
+        if self.is_closing {
+            return;
+        }
+        if elapsed_ns >= self.plan.duration_ns {
+            self.close(frame::NORMAL, "");
+            return;
+        }
+        if now_ns >= self.next_measurement_ns && self.messages.is_empty() {
+            let is_first = self.next_measurement_ns == self.start_ns;
+            self.next_measurement_ns = now_ns + MEASUREMENT_NS;
+            let message = self.measurement(elapsed_ns / 1000, is_first);
+            self.messages.extend(message);
+        }
+    }
+
+    fn measurement(&self, elapsed_us: u64, is_first: bool) -> Vec<u8> {
+        let tcp_info = tcp_info(&self.fd).ok().map(|info| TcpInfo {
+            busy_time: info.busy_us,
+            bytes_acked: info.bytes_acked,
+            bytes_received: info.bytes_received,
+            bytes_retrans: info.bytes_retransmitted,
+            delivery_rate: info.delivery_rate_bps.map(|rate| rate / 8),
+            elapsed_time: elapsed_us,
+            min_rtt: info.min_rtt_us,
+            rtt: info.rtt_us,
+            rtt_var: info.rttvar_us,
+            rwnd_limited: info.rwnd_limited_us,
+            snd_buf_limited: info.sndbuf_limited_us,
+            snd_mss: info.snd_mss_bytes,
+            total_retrans: info.retransmits_total,
+        });
+        wire::json(&Measurement {
+            app_info: AppInfo {
+                elapsed_time: elapsed_us,
+                num_bytes: self.counters.read().bytes,
+            },
+            connection_info: is_first.then_some(&self.plan.ends),
+            origin: "server",
+            test: if self.plan.is_download {
+                "download"
+            } else {
+                "upload"
+            },
+            tcp_info,
+        })
+    }
+
+    fn close(&mut self, code: u16, reason: &str) {
+        if !self.is_closing {
+            self.is_closing = true;
+            self.close_deadline_ns = clock::monotonic_ns() + CLOSE_NS;
+            self.messages.extend(frame::close(code, reason));
+        }
+    }
+
+    /// Reads once, at most `room` bytes; false when nothing has arrived.
+    fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended> {
+        let counted = self.reader.counted_left().min(room);
+        if counted >= DISCARD_BYTES_MIN {
+            return match self.received(stream_io::recv_discard(&self.fd, counted))? {
+                Some(len) => {
+                    self.reader.skip(len);
+                    self.counters.add(len as u64, 1);
+                    Ok(true)
+                }
+                None => Ok(false),
+            };
+        }
+
+        let buffer = scratch.bytes().map_err(Ended::Failed)?;
+        let room = room.min(buffer.len());
+        let buffer = buffer.get_mut(..room).unwrap_or_default();
+        match self.received(stream_io::recv(&self.fd, buffer))? {
+            Some(len) => self
+                .feed(buffer.get(..len).unwrap_or_default())
+                .map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Bytes of a read; `None` when nothing has arrived.
+    fn received(&self, read: io::Result<usize>) -> Result<Option<usize>, Ended> {
+        match read {
+            Ok(0) if self.may_leave() => Err(Ended::Eof),
+            Ok(0) => Err(Ended::Failed(ErrorKind::UnexpectedEof.into())),
+            Ok(len) => Ok(Some(len)),
+            Err(error) => self.blocked(error).map(|()| None),
+        }
+    }
+
+    /// Nothing, if the socket is not ready.
+    fn blocked(&self, error: io::Error) -> Result<(), Ended> {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(()),
+            // Clients reset what they do not read any more.
+            _ if self.may_leave() => Err(Ended::Eof),
+            _ => Err(Ended::Failed(error)),
+        }
+    }
+
+    /// The client may end the connection without a close frame: ndt7 clients do at the end.
+    fn may_leave(&self) -> bool {
+        let elapsed_ns = clock::monotonic_ns().saturating_sub(self.start_ns);
+        self.is_closing || elapsed_ns >= self.plan.duration_ns / 10 * 9
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        let (messages, mut peer_closed) = (&mut self.messages, false);
+        let fed = self.reader.feed(bytes, |message| match message {
+            Message::Ping(payload) if messages.len() < MESSAGES_BYTES_MAX => {
+                messages.extend(frame::message(Opcode::Pong, &payload));
+            }
+            Message::Close => peer_closed = true,
+            _ => {}
+        });
+        match fed {
+            Ok(payload) => {
+                self.other_bytes += (bytes.len() as u64).saturating_sub(payload);
+                if self.payload.is_none() {
+                    self.counters.add(payload, 1);
+                }
+            }
+            Err(error) => {
+                // The last message, if there is room for it; what it follows does not matter.
+                let _ = stream_io::send(
+                    &self.fd,
+                    &frame::close(error.close_code(), &error.to_string()),
+                );
+                return Err(Ended::Failed(io::Error::new(
+                    ErrorKind::InvalidData,
+                    error.to_string(),
+                )));
+            }
+        }
+
+        if peer_closed {
+            self.peer_closed = true;
+            self.close(frame::NORMAL, "");
+        }
+        Ok(())
+    }
+
+    /// Writes once; false when there is nothing to write, or no room.
+    fn write(&mut self) -> Result<bool, Ended> {
+        let is_between = self.current.is_none();
+        let written = if is_between && !self.messages.is_empty() {
+            self.write_messages()
+        } else if is_between && !self.begin_frame() {
+            return Ok(false);
+        } else {
+            self.write_frame()
+        };
+        match written {
+            Ok(()) => Ok(true),
+            Err(error) => self.blocked(error).map(|()| false),
+        }
+    }
+
+    fn write_messages(&mut self) -> io::Result<()> {
+        let written = stream_io::send(&self.fd, &self.messages)?;
+        self.messages.drain(..written);
+        self.other_bytes += written as u64;
+        Ok(())
+    }
+
+    /// Begins the next data frame; false if there is none, or no room.
+    fn begin_frame(&mut self) -> bool {
+        let Some(payload) = self
+            .payload
+            .as_ref()
+            .filter(|payload| !self.is_closing && !payload.waits_for_room(&self.fd))
+        else {
+            return false;
+        };
+        let len = payload.len();
+        let (head, head_len) = frame::head(Opcode::Binary, len);
+        self.current = Some(DataFrame {
+            head,
+            head_len,
+            len,
+            written: 0,
+        });
+        true
+    }
+
+    fn write_frame(&mut self) -> io::Result<()> {
+        let (Some(payload), Some(frame)) = (&mut self.payload, &mut self.current) else {
+            return Ok(());
+        };
+        let head = frame
+            .head
+            .get(frame.written.min(frame.head_len)..frame.head_len)
+            .unwrap_or_default();
+        let left = frame.len - frame.written.saturating_sub(frame.head_len);
+        let parts = [
+            IoSlice::new(head),
+            IoSlice::new(payload.part(head.len(), left)),
+        ];
+        let written = stream_io::send_slices(self.fd.as_fd(), &parts, Followed::No)?;
+
+        let of_payload = written.saturating_sub(head.len());
+        frame.written += written;
+        payload.account(written as u64, &self.fd, clock::monotonic_ns());
+        self.counters.add(of_payload as u64, 1);
+        self.other_bytes += (written - of_payload) as u64;
+        if of_payload == left {
+            self.current = None;
+        }
+        Ok(())
+    }
+
+    fn moved_bytes(&self) -> u64 {
+        self.counters.read().bytes + self.other_bytes
+    }
+}
+
+impl Pump for WebPump {
+    fn is_duplex(&self) -> bool {
+        true
+    }
+
+    fn other_bytes(&self) -> u64 {
+        self.other_bytes
+    }
+
+    fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
+        self.advance(now_ns, scratch).unwrap_or_else(Pumped::Ended)
+    }
+}

@@ -1,0 +1,590 @@
+//! Connections and sessions of browsers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use linerate_model::network::Network;
+use linerate_model::policy::BrowserPolicy;
+use linerate_model::service::{HandshakeCause, RefusalReason};
+use linerate_model::spec::ServerSpec;
+use linerate_model::{Direction, Failure, ServerEvent, TestSpec};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::{Result as OsResult, clock, process, stream_io};
+use linerate_web::wire::frame;
+use linerate_web::wire::page::{self, PAGE, PROTOCOL, Stored, StoredResult};
+use linerate_web::wire::request::{Request, Upgrade};
+use linerate_web::wire::{self, NDT7, response};
+
+use super::http::{HttpConnection, Progress};
+use super::results::Results;
+use super::session::{Bounds, Session, hexadecimal};
+use crate::error::failure;
+use crate::server::admission::{Admission, Decision};
+use crate::server::context::ServerContext;
+use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
+use crate::server::intake::Intake;
+use crate::server::limits::quotas::QuotaRequest;
+use crate::server::limits::requirements::Requirements;
+use crate::server::listeners::accepted::Accepted;
+use crate::server::timers::Timers;
+
+/// The dialect in a server.
+pub(crate) struct WebServer {
+    spec: ServerSpec,
+    policy: BrowserPolicy,
+    bounds: Bounds,
+    epoll: Epoll,
+    connections: BTreeMap<u64, HttpConnection>,
+    sessions: BTreeMap<u64, Session>,
+    timers: Timers,
+    /// Sessions with something to do.
+    ready: BTreeSet<u64>,
+    results: Results,
+    is_stopping: bool,
+}
+
+/// What a WebSocket is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Control,
+    Download,
+    Upload,
+}
+
+// Tokens: the low bit is the kind.
+const CONNECTION: u64 = 0;
+const LOAD: u64 = 1;
+const KINDS: u64 = 2;
+
+/// Methods by which a connection is recognised.
+const METHODS: [&[u8]; 2] = [b"GET ", b"POST "];
+/// Length of an ndt7 test (ndt7-protocol.md).
+const DURATION: Duration = Duration::from_secs(10);
+/// Connections of a page in one direction.
+const STREAMS_MAX: u32 = 6;
+/// Longest label.
+const LABEL_CHARS_MAX: usize = 64;
+
+impl WebServer {
+    pub(super) fn new(spec: &ServerSpec, policy: BrowserPolicy) -> OsResult<Self> {
+        let limits = [spec.policy.limits.server, spec.policy.limits.address];
+        // A client that announces neither is kept within the limits instead of refused.
+        let bounds = Bounds {
+            duration: limits
+                .iter()
+                .filter_map(|limits| limits.duration)
+                .fold(DURATION, Duration::min),
+            streams: limits
+                .iter()
+                .filter_map(|limits| limits.streams)
+                .fold(STREAMS_MAX, u32::min)
+                .max(1),
+        };
+        Ok(Self {
+            spec: spec.clone(),
+            policy,
+            bounds,
+            epoll: Epoll::new()?,
+            connections: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            timers: Timers::default(),
+            ready: BTreeSet::new(),
+            results: Results::new(policy.keep),
+            is_stopping: false,
+        })
+    }
+
+    fn advance_connection(&mut self, id: u64, server: &mut ServerContext<'_>) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if connection.until <= Instant::now() {
+            return self.on_late(id, server);
+        }
+
+        match connection.advance() {
+            Progress::Incomplete => self.timers.set(id, Some(connection.until)),
+            Progress::Request(request) => self.dispatch(id, *request, server),
+            Progress::Refused(error) => self.respond(
+                id,
+                response::line("400 Bad Request", &error.to_string()),
+                server,
+            ),
+            Progress::Answered => {
+                if let Some(connection) = self.remove(id, server) {
+                    server.close(connection.fd, Vec::new());
+                }
+            }
+            Progress::Closed => drop(self.remove(id, server)),
+        }
+    }
+
+    /// A connection whose time is up is closed; one that waits for its turn is refused.
+    fn on_late(&mut self, id: u64, server: &mut ServerContext<'_>) {
+        let was_queued = self
+            .connections
+            .get_mut(&id)
+            .and_then(|connection| connection.queued.take());
+        if was_queued.is_some() {
+            self.refuse(id, RefusalReason::QueueTooLong, server);
+        } else {
+            self.remove(id, server);
+        }
+    }
+
+    fn remove(&mut self, id: u64, server: &mut ServerContext<'_>) -> Option<HttpConnection> {
+        self.timers.set(id, None);
+        server.pending_limit.leave(id);
+        let connection = self.connections.remove(&id)?;
+        // A connection that waits for its turn is not watched.
+        let _ = self.epoll.remove(&connection.fd);
+        Some(connection)
+    }
+
+    fn respond(&mut self, id: u64, response: Vec<u8>, server: &mut ServerContext<'_>) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        connection.respond(response);
+        let token = id * KINDS + CONNECTION;
+        // One that waited for its turn is not watched.
+        if self
+            .epoll
+            .modify(&connection.fd, token, Interest::WRITE)
+            .is_err()
+        {
+            let _ = self.epoll.add(&connection.fd, token, Interest::WRITE);
+        }
+        self.advance_connection(id, server);
+    }
+
+    fn dispatch(&mut self, id: u64, request: Request, server: &mut ServerContext<'_>) {
+        let response = match (request.method.as_str(), &request.upgrade) {
+            ("GET", Some(upgrade)) => match self.checked(&request, upgrade) {
+                Ok(_) => return self.admit(id, request, server),
+                Err((status, text)) => {
+                    if let Some(connection) = self.connections.get(&id) {
+                        fail(connection.peer, text, server);
+                    }
+                    response::line(status, text)
+                }
+            },
+            ("GET", None) => self.page(&request.path),
+            _ => response::line("405 Method Not Allowed", "Only GET is understood."),
+        };
+        self.respond(id, response, server);
+    }
+
+    /// The purpose of a WebSocket, or why there is none.
+    fn checked(
+        &self,
+        request: &Request,
+        upgrade: &Upgrade,
+    ) -> Result<Purpose, (&'static str, &'static str)> {
+        if !self.policy.any_origin && !request.is_same_origin() {
+            return Err((
+                "403 Forbidden",
+                "a page of another origin; --any-origin admits them",
+            ));
+        }
+        let (purpose, protocol) =
+            purpose(&request.path).ok_or(("404 Not Found", "no WebSocket here"))?;
+        if !upgrade.offers(protocol) {
+            return Err(("400 Bad Request", "the subprotocol is not offered"));
+        }
+        Ok(purpose)
+    }
+
+    fn page(&mut self, path: &str) -> Vec<u8> {
+        let name = path.strip_prefix("/r/");
+        let document = name.and_then(|name| name.strip_suffix(".json"));
+        match (
+            document,
+            document.and_then(|name| self.results.get(name, Instant::now())),
+        ) {
+            (_, Some(text)) => response::whole("200 OK", "application/json", text.as_bytes()),
+            (None, _) if path == "/" || name.is_some() => {
+                response::whole("200 OK", "text/html", PAGE.as_bytes())
+            }
+            _ => response::line("404 Not Found", "There is nothing here."),
+        }
+    }
+
+    /// A WebSocket joins a session, or begins one: at once, after a wait, or not at all.
+    fn admit(&mut self, id: u64, request: Request, server: &mut ServerContext<'_>) {
+        if let Some(name) = request.parameter("session") {
+            let owner = self
+                .sessions
+                .iter()
+                .find(|(_, session)| session.name == name);
+            let Some(owner) = owner.map(|(owner, _)| *owner) else {
+                return self.respond(
+                    id,
+                    response::line("404 Not Found", "There is no such session."),
+                    server,
+                );
+            };
+            return self.upgrade(id, owner, &request, server);
+        }
+
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let address = Network::of_client(connection.peer.ip());
+        match server.admission.decide(id, address, Instant::now()) {
+            Decision::Admitted => self.begin(id, &request, server),
+            Decision::Queued(wait_max) => {
+                connection.until = Instant::now() + wait_max;
+                connection.queued = Some(request);
+                // What a client sends before its turn would be an event without end.
+                let _ = self.epoll.remove(&connection.fd);
+                server.pending_limit.leave(id);
+                self.timers.set(id, Some(connection.until));
+            }
+            Decision::Refused(reason) => self.refuse(id, reason, server),
+        }
+    }
+
+    fn refuse(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
+        server.admission.release(id, Instant::now());
+        if let Some(connection) = self.connections.get(&id) {
+            server.log_refusal(connection.peer, reason);
+        }
+        self.respond(
+            id,
+            response::line("503 Service Unavailable", &reason.to_string()),
+            server,
+        );
+    }
+
+    /// Begins the session of a client that has a place.
+    fn begin(&mut self, id: u64, request: &Request, server: &mut ServerContext<'_>) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        let is_page = matches!(purpose(&request.path), Some((Purpose::Control, _)));
+        let streams = if is_page { self.bounds.streams } else { 1 };
+        let spec = TestSpec {
+            direction: Direction::Reverse,
+            streams,
+            ..TestSpec::default()
+        };
+        let mut requirements = Requirements::of(&spec, streams);
+        // Connections of a load that has ended may not be closed when the next one begins.
+        requirements.descriptors += u64::from(streams) + 1;
+
+        let quota = QuotaRequest {
+            address: Network::of_client(connection.peer.ip()),
+            user: None,
+            streams,
+            duration: Some(self.bounds.duration),
+            bytes: 0,
+            last_blocks_bytes: 0,
+            rate_bps: 0,
+            requirements,
+        };
+        if let Err(reason) = server.admission.take(id, quota) {
+            return self.refuse(id, reason, server);
+        }
+
+        let quota = server.admission.quotas().quota(id);
+        let liveness = self.spec.policy.liveness;
+        let session = Session::new(id, connection.peer, self.bounds, quota, liveness);
+        self.sessions.insert(id, session);
+        self.upgrade(id, id, request, server);
+    }
+
+    /// Makes a WebSocket of a connection, for the session `owner`.
+    fn upgrade(&mut self, id: u64, owner: u64, request: &Request, server: &mut ServerContext<'_>) {
+        let (Some(connection), Some(upgrade)) = (self.remove(id, server), &request.upgrade) else {
+            return;
+        };
+        let Some((purpose, protocol)) = purpose(&request.path) else {
+            return;
+        };
+        // A new connection has room for a few bytes; a failure shows at the next read.
+        let _ = stream_io::send(
+            &connection.fd,
+            &response::switching(upgrade, Some(protocol)),
+        );
+        let HttpConnection {
+            fd,
+            read: early,
+            peer,
+            ..
+        } = connection;
+
+        let Some(mut session) = self.sessions.remove(&owner) else {
+            return;
+        };
+        let outcome = if purpose == Purpose::Control {
+            let watched = self.watch(fd.as_fd(), id * KINDS + CONNECTION);
+            session = session.with_control(fd, label(request));
+            session.advance(&early, false, server);
+            watched
+        } else {
+            let added = session.add(
+                fd,
+                purpose == Purpose::Download,
+                early,
+                &self.spec.local,
+                server,
+            );
+            added.and_then(|begins| match session.load.as_ref().filter(|_| begins) {
+                Some(load) => self.watch(load.notice_fd(), owner * KINDS + LOAD),
+                None => Ok(()),
+            })
+        };
+        if let Err(failure) = outcome {
+            fail(peer, &failure.message, server);
+        }
+        self.sessions.insert(owner, session);
+        self.ready.insert(owner);
+    }
+
+    fn watch(&self, fd: BorrowedFd<'_>, token: u64) -> Result<(), Failure> {
+        self.epoll
+            .add(fd, token, Interest::READ)
+            .map_err(|error| failure(error.text()))
+    }
+
+    fn advance_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
+        let is_place_wanted = server.admission.is_place_wanted(Instant::now());
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        for text in session.advance(&[], is_place_wanted, server) {
+            store(session, &text, &mut self.results, server);
+        }
+
+        if session.is_over {
+            self.end_session(id, server);
+            return;
+        }
+        if let Some(control) = &session.control {
+            let interest = if control.has_unsent() {
+                Interest::WRITE
+            } else {
+                Interest::READ
+            };
+            let _ = self
+                .epoll
+                .modify(&control.fd, id * KINDS + CONNECTION, interest);
+        }
+        self.timers.set(id, Some(session.deadline()));
+    }
+
+    fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
+        self.timers.set(id, None);
+        server.admission.release(id, Instant::now());
+        if let Some(control) = self
+            .sessions
+            .remove(&id)
+            .and_then(|session| session.control)
+        {
+            let _ = self.epoll.remove(&control.fd);
+            server.close(control.fd, Vec::new());
+        }
+    }
+
+    fn advance_all(&mut self, server: &mut ServerContext<'_>) {
+        for id in self.timers.take_due(Instant::now()) {
+            self.advance_connection(id, server);
+            self.ready.insert(id);
+        }
+        for id in std::mem::take(&mut self.ready) {
+            self.advance_session(id, server);
+        }
+
+        let queued = |connections: &BTreeMap<u64, HttpConnection>, id| {
+            connections
+                .get(&id)
+                .is_some_and(|connection| connection.queued.is_some())
+        };
+        while let Some(id) = server
+            .admission
+            .next_turn(|id| queued(&self.connections, id))
+        {
+            let request = self
+                .connections
+                .get_mut(&id)
+                .and_then(|connection| connection.queued.take());
+            if let Some(request) = request {
+                self.begin(id, &request, server);
+            }
+        }
+    }
+}
+
+impl ServerDialect for WebServer {
+    fn name(&self) -> &'static str {
+        "web"
+    }
+
+    fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        let mut address = server.listeners.address();
+        address.set_ip(address.ip().to_canonical());
+        let url = if address.ip().is_unspecified() {
+            format!("http://{}:{}/", process::uname().node, address.port())
+        } else {
+            format!("http://{address}/")
+        };
+        server.out.server_event(&ServerEvent::Browsers { url });
+        Ok(())
+    }
+
+    /// The cookie of iperf3 has no space.
+    fn recognise(&self, first_bytes: &[u8]) -> Recognised {
+        if METHODS.iter().any(|method| first_bytes.starts_with(method)) {
+            Recognised::Mine
+        } else if METHODS.iter().any(|method| method.starts_with(first_bytes)) {
+            Recognised::NeedMore(first_bytes.len() + 1)
+        } else {
+            Recognised::NotMine
+        }
+    }
+
+    fn intake(&self, _admission: &Admission) -> Intake {
+        if self.is_stopping {
+            Intake::Closed
+        } else {
+            Intake::Open
+        }
+    }
+
+    fn accept(
+        &mut self,
+        connection: Accepted,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure> {
+        let id = connection.id;
+        let connection = HttpConnection::new(connection);
+        if self
+            .watch(connection.fd.as_fd(), id * KINDS + CONNECTION)
+            .is_err()
+        {
+            server.pending_limit.leave(id);
+            return Ok(());
+        }
+        self.connections.insert(id, connection);
+        // Bytes that were read already cause no event.
+        self.advance_connection(id, server);
+        Ok(())
+    }
+
+    fn end_silent(&mut self) -> bool {
+        let silent = self
+            .sessions
+            .iter_mut()
+            .find_map(|(id, session)| session.check_liveness(true).then_some(*id));
+        self.ready.extend(silent);
+        silent.is_some()
+    }
+
+    fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
+        if let Some(connection) = self.remove(id, server) {
+            server.log_refusal(connection.peer, reason);
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let ready = (!self.ready.is_empty()).then(Instant::now);
+        ready.into_iter().chain(self.timers.next()).min()
+    }
+
+    fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        for event in self.epoll.ready() {
+            let id = event.token / KINDS;
+            if event.token % KINDS == CONNECTION {
+                self.advance_connection(id, server);
+            }
+            self.ready.insert(id);
+        }
+        self.advance_all(server);
+        Ok(())
+    }
+
+    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
+        let session = self.sessions.get_mut(&id)?;
+        self.ready.insert(id);
+        Some(session)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.sessions.is_empty() && self.connections.is_empty()
+    }
+
+    fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
+        self.is_stopping = true;
+        for (id, session) in &mut self.sessions {
+            session.end_early(&format!("the server ends by signal {signal_text}"));
+            self.ready.insert(*id);
+        }
+        self.advance_all(server);
+        Stopped::Ended
+    }
+}
+
+/// Purpose and subprotocol of a WebSocket at this path.
+fn purpose(path: &str) -> Option<(Purpose, &'static str)> {
+    match path {
+        "/ndt/v7/download" => Some((Purpose::Download, NDT7)),
+        "/ndt/v7/upload" => Some((Purpose::Upload, NDT7)),
+        "/control" => Some((Purpose::Control, PROTOCOL)),
+        _ => None,
+    }
+}
+
+/// Label of the query of a page: letters, digits and `._-`.
+fn label(request: &Request) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let label = request
+        .parameter("label")
+        .filter(|label| (1..=LABEL_CHARS_MAX).contains(&label.len()))?;
+    label.chars().all(is_plain).then(|| label.to_owned())
+}
+
+/// Stores the result of a page.
+fn store(
+    session: &mut Session,
+    text: &[u8],
+    results: &mut Results,
+    server: &mut ServerContext<'_>,
+) {
+    let Some(control) = &mut session.control else {
+        return;
+    };
+    let Some(result) = page::result(text) else {
+        return control.close(frame::UNSUPPORTED, "no result");
+    };
+
+    let name = hexadecimal();
+    let stored = StoredResult {
+        at_unix_ms: clock::unix_ms(),
+        client: &session.peer.ip().to_string(),
+        label: session.label.as_deref(),
+        result,
+    };
+    results.store(name.clone(), page::stored(&stored), Instant::now());
+    control.send(&wire::json(&Stored { result: &name }));
+    server.out.server_event(&ServerEvent::ResultStored {
+        peer: session.peer,
+        label: session.label.clone(),
+        path: format!("/r/{name}"),
+    });
+}
+
+/// A connection that started no test.
+fn fail(peer: SocketAddr, explanation: &str, server: &mut ServerContext<'_>) {
+    server.out.server_event(&ServerEvent::HandshakeFailed {
+        peer,
+        cause: HandshakeCause::Parameters,
+        explanation: explanation.to_owned(),
+    });
+}

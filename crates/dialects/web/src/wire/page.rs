@@ -1,0 +1,100 @@
+//! Messages between the test page and its server, over the connection that carries its echoes:
+//! bytes are sent back, text is JSON.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// The test page, whole.
+pub const PAGE: &str = include_str!("../page.html");
+/// Subprotocol of the connection.
+pub const PROTOCOL: &str = "linerate.page.v1";
+/// Longest message of the page: its result.
+pub const MESSAGE_BYTES_MAX: usize = 32 << 10;
+
+/// The first message of the server: the page has a place.
+#[derive(Debug, Serialize)]
+pub struct Welcome<'a> {
+    /// Name of the session, by which data connections join it.
+    pub session: &'a str,
+    /// Longest load in seconds.
+    pub seconds: u64,
+    /// Most data connections at once.
+    pub streams: u32,
+    /// Program and version.
+    pub server: &'a str,
+}
+
+/// The result is stored.
+#[derive(Debug, Serialize)]
+pub struct Stored<'a> {
+    /// Name of the result.
+    pub result: &'a str,
+}
+
+/// The server ends the test.
+#[derive(Debug, Serialize)]
+pub struct Stopped<'a> {
+    /// Why, in words.
+    pub stopped: &'a str,
+}
+
+/// A stored result.
+#[derive(Debug, Serialize)]
+pub struct StoredResult<'a> {
+    /// When it was stored, ms since 1970.
+    pub at_unix_ms: u64,
+    /// Address of the client.
+    pub client: &'a str,
+    /// Label of the query of the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<&'a str>,
+    /// What the page sent.
+    pub result: &'a RawValue,
+}
+
+/// A result as the page sent it; `None` unless it is an object.
+pub fn result(text: &[u8]) -> Option<&RawValue> {
+    serde_json::from_slice(text)
+        .ok()
+        .filter(|value: &&RawValue| value.get().starts_with('{'))
+}
+
+/// Text of a stored result.
+pub fn stored(result: &StoredResult<'_>) -> String {
+    serde_json::to_string(result).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_object_is_a_result() {
+        for (text, expected) in [
+            (r#"{"down": 1}"#, true),
+            ("[1]", false),
+            (r#"{"down": 1"#, false),
+            (r#"{"down": 1} {}"#, false),
+            ("{\"a\": \"\u{1}\"}", false),
+            ("", false),
+        ] {
+            assert_eq!(result(text.as_bytes()).is_some(), expected, "{text}");
+        }
+        assert!(result(b"{\"a\": \"\xff\"}").is_none());
+    }
+
+    #[test]
+    fn the_page_is_small_and_makes_no_request_elsewhere() {
+        assert!(PAGE.len() <= 60_000, "{} bytes", PAGE.len());
+        for elsewhere in [
+            "http://",
+            "https://",
+            "src=",
+            "@import",
+            "cookie",
+            "localStorage",
+        ] {
+            assert!(!PAGE.contains(elsewhere), "{elsewhere}");
+        }
+    }
+}

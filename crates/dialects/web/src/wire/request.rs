@@ -1,0 +1,263 @@
+//! Heads of HTTP/1.1 requests (RFC 9112), with what WebSocket needs of them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// Longest head that is read.
+pub const HEAD_BYTES_MAX: usize = 8 << 10;
+/// Most fields of a head.
+const FIELDS_MAX: usize = 64;
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Method, as sent.
+    pub method: String,
+    /// Target without its query.
+    pub path: String,
+    /// What follows `?` in the target; empty without.
+    pub query: String,
+    /// Authority that the client connected to.
+    pub host: String,
+    /// Origin of the page that made the request; `None` for a client that is no browser.
+    pub origin: Option<String>,
+    /// Upgrade to WebSocket that it requests.
+    pub upgrade: Option<Upgrade>,
+}
+
+/// The opening handshake of a WebSocket client (RFC 6455, section 4.2.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upgrade {
+    /// `Sec-WebSocket-Key`.
+    pub key: String,
+    protocols: String,
+}
+
+/// Why a head is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// Longer than [`HEAD_BYTES_MAX`], or with too many fields.
+    #[error("the request head is too long")]
+    TooLong,
+    /// No HTTP/1.1 request.
+    #[error("this is no HTTP/1.1 request")]
+    Syntax,
+    /// A WebSocket handshake with a wrong field.
+    #[error("the WebSocket handshake is wrong: {0}")]
+    Handshake(&'static str),
+}
+
+impl Request {
+    /// Reads a head and returns it with its length; `None` if it is not complete.
+    ///
+    /// # Errors
+    /// When it is none, or beyond a bound.
+    pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, HeadError> {
+        let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+        let mut head = httparse::Request::new(&mut fields);
+        let len = match head.parse(bytes.get(..HEAD_BYTES_MAX).unwrap_or(bytes)) {
+            Ok(httparse::Status::Complete(len)) => len,
+            Ok(httparse::Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return Ok(None),
+            Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+                return Err(HeadError::TooLong);
+            }
+            Err(_) => return Err(HeadError::Syntax),
+        };
+
+        let (Some(method), Some(target), Some(1)) = (head.method, head.path, head.version) else {
+            return Err(HeadError::Syntax);
+        };
+        let fields = Fields(head.headers);
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let request = Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            // RFC 9112, section 3.2: a request without Host, or with two, is refused.
+            host: fields.only("Host")?.ok_or(HeadError::Syntax)?.to_owned(),
+            origin: fields.only("Origin")?.map(str::to_owned),
+            upgrade: fields.upgrade()?,
+        };
+        Ok(Some((request, len)))
+    }
+
+    /// It comes from a page of this server, or from no page. A browser names the origin of the page
+    /// in every WebSocket handshake (RFC 6455, section 10.2); a page of others must not test
+    /// through its visitors.
+    pub fn is_same_origin(&self) -> bool {
+        let Some(origin) = &self.origin else {
+            return true;
+        };
+        let authority = origin.strip_prefix("http://");
+        authority.or_else(|| origin.strip_prefix("https://")) == Some(&self.host)
+    }
+
+    /// Value of a key of the query, as sent; the first one of several.
+    pub fn parameter(&self, key: &str) -> Option<&str> {
+        let mut pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+}
+
+impl Upgrade {
+    /// The client offers this subprotocol.
+    pub fn offers(&self, protocol: &str) -> bool {
+        has_token(&self.protocols, protocol)
+    }
+}
+
+struct Fields<'a>(&'a [httparse::Header<'a>]);
+
+impl<'a> Fields<'a> {
+    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let named = self
+            .0
+            .iter()
+            .filter(move |field| field.name.eq_ignore_ascii_case(name));
+        named.filter_map(|field| str::from_utf8(field.value).ok().map(str::trim))
+    }
+
+    /// A field that must not be repeated.
+    fn only(&self, name: &str) -> Result<Option<&'a str>, HeadError> {
+        let mut values = self.all(name);
+        let first = values.next();
+        values
+            .next()
+            .is_none()
+            .then_some(first)
+            .ok_or(HeadError::Syntax)
+    }
+
+    fn upgrade(&self) -> Result<Option<Upgrade>, HeadError> {
+        if !self
+            .all("Upgrade")
+            .any(|value| has_token(value, "websocket"))
+        {
+            return Ok(None);
+        }
+        if !self
+            .all("Connection")
+            .any(|value| has_token(value, "upgrade"))
+        {
+            return Err(HeadError::Handshake("Connection"));
+        }
+        if self.only("Sec-WebSocket-Version")? != Some("13") {
+            return Err(HeadError::Handshake("Sec-WebSocket-Version"));
+        }
+
+        let key = self.only("Sec-WebSocket-Key")?.unwrap_or_default();
+        if STANDARD.decode(key).map_or(0, |nonce| nonce.len()) != 16 {
+            return Err(HeadError::Handshake("Sec-WebSocket-Key"));
+        }
+
+        let protocols: Vec<&str> = self.all("Sec-WebSocket-Protocol").collect();
+        Ok(Some(Upgrade {
+            key: key.to_owned(),
+            protocols: protocols.join(","),
+        }))
+    }
+}
+
+/// True if a list of tokens has this one.
+fn has_token(list: &str, token: &str) -> bool {
+    list.split(',')
+        .any(|one| one.trim().eq_ignore_ascii_case(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+
+    fn upgrade(fields: &str) -> String {
+        format!(
+            "GET /ndt/v7/download?a=1&session=x HTTP/1.1\r\nHost: lab:5201\r\nUpgrade: \
+             WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: \
+             13\r\nSec-WebSocket-Key: {KEY}\r\n{fields}\r\n"
+        )
+    }
+
+    fn parsed(text: &str) -> Result<Option<Request>, HeadError> {
+        Request::parse(text.as_bytes()).map(|found| found.map(|(request, _)| request))
+    }
+
+    #[test]
+    fn a_handshake_has_key_protocols_and_parameters() {
+        let text = upgrade("Sec-WebSocket-Protocol: chat, net.measurementlab.ndt.v7\r\n") + "rest";
+        let (request, len) = Request::parse(text.as_bytes())
+            .expect("valid")
+            .expect("complete");
+        assert_eq!(&text[len..], "rest");
+        assert_eq!(
+            (request.path.as_str(), request.parameter("session")),
+            ("/ndt/v7/download", Some("x"))
+        );
+        let upgrade = request.upgrade.expect("an upgrade");
+        assert!(upgrade.key == KEY && upgrade.offers(super::super::NDT7) && !upgrade.offers("ndt"));
+    }
+
+    #[test]
+    fn heads_beyond_a_bound_and_near_misses_are_refused() {
+        let long = format!(
+            "GET / HTTP/1.1\r\nHost: x\r\nA: {}",
+            "a".repeat(HEAD_BYTES_MAX)
+        );
+        let many = format!(
+            "GET / HTTP/1.1\r\n{}\r\n",
+            "A: b\r\n".repeat(FIELDS_MAX + 1)
+        );
+        let rows = [
+            (long, HeadError::TooLong),
+            (many, HeadError::TooLong),
+            (
+                "GET / HTTP/1.0\r\nHost: x\r\n\r\n".to_owned(),
+                HeadError::Syntax,
+            ),
+            ("GET / HTTP/1.1\r\n\r\n".to_owned(), HeadError::Syntax),
+            (
+                "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n".to_owned(),
+                HeadError::Syntax,
+            ),
+            (
+                "GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+                HeadError::Syntax,
+            ),
+            (upgrade("Sec-WebSocket-Key: x\r\n"), HeadError::Syntax),
+            (
+                upgrade("").replace(KEY, "c2hvcnQ="),
+                HeadError::Handshake("Sec-WebSocket-Key"),
+            ),
+            (
+                upgrade("").replace(": 13", ": 8"),
+                HeadError::Handshake("Sec-WebSocket-Version"),
+            ),
+            (
+                upgrade("").replace(", Upgrade", ""),
+                HeadError::Handshake("Connection"),
+            ),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(parsed(&text), Err(expected), "{:.200}", text);
+        }
+        assert_eq!(parsed("GET / HTTP/1.1\r\nHost: x\r\n"), Ok(None));
+    }
+
+    #[test]
+    fn pages_of_other_origins_are_recognised() {
+        for (origin, expected) in [
+            ("", true),
+            ("Origin: http://lab:5201\r\n", true),
+            ("Origin: https://lab:5201\r\n", true),
+            ("Origin: http://lab\r\n", false),
+            ("Origin: http://evil.example\r\n", false),
+            ("Origin: null\r\n", false),
+        ] {
+            let request = parsed(&upgrade(origin)).expect("valid").expect("complete");
+            assert_eq!(request.is_same_origin(), expected, "{origin}");
+        }
+    }
+}
