@@ -16,12 +16,12 @@ use serde_json::Value;
 const PAGE: &str = "linerate.page.v1";
 const SERVE: [&str; 0] = [];
 
-/// The client of crates.io, unmodified, which `.ci/cargo-tools` installs.
+/// The client of crates.io, unmodified, which `.ci/ndt7-client` installs.
 fn ndt7_client() -> Option<PathBuf> {
     let tools = std::env::var("TOOLS").unwrap_or_else(|_| "target/tools".to_owned());
     let program = PathBuf::from(tools).join("bin/ndt7-client");
     if !program.exists() {
-        skip("ndt7-client is not installed: .ci/cargo-tools FOLDER");
+        skip("ndt7-client is not installed: .ci/ndt7-client FOLDER");
         return None;
     }
     Some(program)
