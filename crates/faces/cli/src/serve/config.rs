@@ -37,7 +37,7 @@ pub(crate) fn expanded(
     let text =
         file_system::read_text(path, FILE_BYTES_MAX).map_err(|error| named(&io_text(&error)))?;
     let of_file = arguments(&text, command, given).map_err(|reason| named(&reason))?;
-    Ok(Some([&[name.clone()], &of_file[..], given].concat()))
+    Ok(Some([std::slice::from_ref(name), &of_file, given].concat()))
 }
 
 /// Value of `--config`.
