@@ -11,6 +11,7 @@ use linerate_model::printable::{acts, printable_lines};
 use crate::generate::{self, GenerateArgs};
 use crate::help;
 use crate::links::{self, LinksArgs};
+use crate::output;
 #[cfg(feature = "full")]
 use crate::products::{self, ProductCommand};
 use crate::serve::{self, ServeArgs};
@@ -131,6 +132,11 @@ enum Command {
 
 /// Carries out a native command line; `args` is what followed the program name.
 pub(crate) fn main(args: &[OsString]) -> Outcome {
+    let args = match serve::config::expanded(args, &command()) {
+        Ok(expanded) => expanded.unwrap_or_else(|| args.to_vec()),
+        Err(error) => return output::complain("linerate", &error, Outcome::Usage),
+    };
+    let args = &args[..];
     // clap expects the name of the program as the first argument.
     let argv = std::iter::once(OsString::from("linerate")).chain(args.iter().cloned());
     let columns = help::columns().min(HELP_COLUMNS_MAX);

@@ -1,5 +1,7 @@
 //! `linerate serve`: the options of the native server.
 
+pub(crate) mod config;
+
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,13 @@ use linerate::{Error, Outcome};
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct ServeArgs {
+    /// Take options from this file, too: TOML, whose keys are the long names of options
+    ///
+    /// `port = 5201`, `allow = ["192.0.2.0/24"]`, `no-native = true`. An option of the command line
+    /// takes the place of the one in the file. Unknown keys are errors.
+    // Read before this command line is parsed, so that its options are among the others.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Port for clients that speak iperf3's protocol, control and data
     #[arg(short, long, value_name = "PORT", default_value_t = IPERF3_PORT)]
     port: u16,
@@ -199,6 +208,7 @@ Examples:
   linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
   linerate serve --tui                                         the running tests, live
   linerate serve --web                                         a page with the same, for this host
+  linerate serve --config /etc/linerate/serve.toml             options of a file
   linerate serve --user nobody                                 started by root, without privileges
 
 Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";

@@ -241,7 +241,7 @@ mod tests {
             ),
         ];
         for (text, expected) in rows {
-            assert_eq!(parsed(&text), Err(expected), "{:.200}", text);
+            assert_eq!(parsed(&text), Err(expected), "{text:.200}");
         }
         assert_eq!(parsed("GET / HTTP/1.1\r\nHost: x\r\n"), Ok(None));
     }

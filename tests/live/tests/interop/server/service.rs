@@ -201,6 +201,33 @@ fn the_unit_file_is_valid() {
 // Metrics
 
 /// Connections that ask nothing are closed for those that do, long before their time is up.
+/// Options come from a file, those of the command line take precedence, and what is wrong is named.
+#[test]
+fn options_come_from_a_file_and_unknown_keys_are_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("serve.toml");
+    let text = "port = 1\nno-browser = true\nlimit = [\"address:tests=1\", \"server:tests=9\"]\n";
+    fs::write(&file, text).expect("written");
+    let path = file.to_str().expect("a plain path");
+
+    let service = Service::start(&["--config", path]);
+    assert!(service.events("browsers").is_empty());
+    let packaged = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/serve.toml");
+    Service::start(&["--config", packaged]);
+
+    for (text, expected) in [
+        ("ports = 1", "unknown key ports"),
+        ("port = \"x\"", "--port"),
+        ("[port]\nx = 1", "port is neither"),
+        ("port = ", "serve.toml"),
+    ] {
+        fs::write(&file, text).expect("written");
+        let refused = linerate(&format!("serve --config {path}")).finish();
+        assert_eq!(refused.code(), Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(expected), "{refused:?}");
+    }
+}
+
 #[test]
 fn idle_connections_do_not_delay_metrics() {
     let metrics = format!("127.0.0.1:{}", free_port());

@@ -12,6 +12,8 @@ use linerate_web::wire::page::MESSAGE_BYTES_MAX;
 pub(super) struct Control {
     pub(super) fd: OwnedFd,
     reader: FrameReader,
+    /// Bytes that arrived with the request.
+    early: Vec<u8>,
     unsent: Vec<u8>,
     messages: u64,
     second: (Instant, u32),
@@ -26,12 +28,13 @@ const MESSAGES_PER_S_MAX: u32 = 200;
 const ECHO_BYTES_MAX: usize = 125;
 
 impl Control {
-    pub(super) fn new(fd: OwnedFd) -> Self {
+    pub(super) fn new(fd: OwnedFd, early: Vec<u8>) -> Self {
         // An echo leaves when it is written.
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
         Self {
             fd,
             reader: FrameReader::keeping(MESSAGE_BYTES_MAX),
+            early,
             unsent: Vec::new(),
             messages: 0,
             second: (Instant::now(), 0),
@@ -41,13 +44,13 @@ impl Control {
 
     /// Reads what has arrived, and sends echoes back. Returns text. Nothing is read while something
     /// waits to be sent, so that a page that does not read cannot fill the memory.
-    pub(super) fn advance(&mut self, early: &[u8]) -> Vec<Vec<u8>> {
+    pub(super) fn advance(&mut self) -> Vec<Vec<u8>> {
         let mut texts = Vec::new();
         let read = self.flush().and_then(|()| {
             if self.has_unsent() {
                 Ok(())
             } else {
-                self.read(early, &mut texts)
+                self.read(&mut texts)
             }
         });
         let sent = read.and_then(|()| self.flush());
@@ -55,15 +58,16 @@ impl Control {
             Err(error)
                 if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
             {
-                self.is_closed = true
+                self.is_closed = true;
             }
             _ => {}
         }
         texts
     }
 
-    fn read(&mut self, early: &[u8], texts: &mut Vec<Vec<u8>>) -> io::Result<()> {
-        self.feed(early, texts);
+    fn read(&mut self, texts: &mut Vec<Vec<u8>>) -> io::Result<()> {
+        let early = std::mem::take(&mut self.early);
+        self.feed(&early, texts);
         let mut buffer = [0; TURN_BYTES];
         match stream_io::recv(&self.fd, &mut buffer)? {
             0 => self.is_closed = true,

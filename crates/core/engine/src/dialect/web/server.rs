@@ -321,8 +321,7 @@ impl WebServer {
         };
         let outcome = if purpose == Purpose::Control {
             let watched = self.watch(fd.as_fd(), id * KINDS + CONNECTION);
-            session = session.with_control(fd, label(request));
-            session.advance(&early, false, server);
+            session = session.with_control(fd, early, label(request));
             watched
         } else {
             let added = session.add(
@@ -355,7 +354,7 @@ impl WebServer {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        for text in session.advance(&[], is_place_wanted, server) {
+        for text in session.advance(is_place_wanted, server) {
             store(session, &text, &mut self.results, server);
         }
 

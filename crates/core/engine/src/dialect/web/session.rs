@@ -87,8 +87,13 @@ impl Session {
     }
 
     /// The session of a page.
-    pub(super) fn with_control(mut self, fd: OwnedFd, label: Option<String>) -> Self {
-        let mut control = Control::new(fd);
+    pub(super) fn with_control(
+        mut self,
+        fd: OwnedFd,
+        early: Vec<u8>,
+        label: Option<String>,
+    ) -> Self {
+        let mut control = Control::new(fd, early);
         control.send(&wire::json(&Welcome {
             session: &self.name,
             seconds: self.bounds.duration.as_secs(),
@@ -172,14 +177,13 @@ impl Session {
     /// Does what is to be done now; returns text of the page.
     pub(super) fn advance(
         &mut self,
-        early: &[u8],
         is_place_wanted: bool,
         server: &mut ServerContext<'_>,
     ) -> Vec<Vec<u8>> {
         let texts = self
             .control
             .as_mut()
-            .map(|control| control.advance(early))
+            .map(|control| control.advance())
             .unwrap_or_default();
         if let Some(load) = &mut self.load {
             load.advance();

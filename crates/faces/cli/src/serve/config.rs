@@ -1,0 +1,184 @@
+//! `serve --config FILE`: options of the command line in a file of TOML.
+//!
+//! A key is the long name of an option. Its value becomes an argument before those of the command
+//! line, so that both are checked by one parser.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::{Arg, Command};
+use linerate_sys::error::io_text;
+use linerate_sys::file_system;
+use toml::{Table, Value};
+
+/// Longest file that is read.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The arguments of the program with those of the file that they name; `None` where they name none.
+///
+/// # Errors
+/// A file that cannot be read or has an unknown key, in words.
+pub(crate) fn expanded(
+    args: &[OsString],
+    program: &Command,
+) -> Result<Option<Vec<OsString>>, String> {
+    let Some((name, given)) = args.split_first().filter(|(name, _)| *name == "serve") else {
+        return Ok(None);
+    };
+    if given.iter().any(|word| word == "--help" || word == "-h") {
+        return Ok(None);
+    }
+    let (Some(file), Some(command)) = (file_of(given), program.find_subcommand("serve")) else {
+        return Ok(None);
+    };
+
+    let path = Path::new(file);
+    let named = |reason: &str| format!("{}: {reason}", path.display());
+    let text =
+        file_system::read_text(path, FILE_BYTES_MAX).map_err(|error| named(&io_text(&error)))?;
+    let of_file = arguments(&text, command, given).map_err(|reason| named(&reason))?;
+    Ok(Some([std::slice::from_ref(name), &of_file, given].concat()))
+}
+
+/// Value of `--config`.
+fn file_of(given: &[OsString]) -> Option<&OsStr> {
+    let place = given.iter().position(|word| word == "--config");
+    let behind = place
+        .and_then(|place| given.get(place + 1))
+        .map(OsString::as_os_str);
+    let joined = || {
+        given
+            .iter()
+            .find_map(|word| word.to_str()?.strip_prefix("--config="))
+    };
+    behind.or_else(|| joined().map(OsStr::new))
+}
+
+/// Arguments for the keys of a file, without those that the command line has as well.
+fn arguments(text: &str, command: &Command, given: &[OsString]) -> Result<Vec<OsString>, String> {
+    let table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let mut arguments = Vec::new();
+
+    for (key, value) in &table {
+        let mut options = command.get_arguments();
+        let option = options.find(|option| option.get_long() == Some(key) && key != "config");
+        let option = option.ok_or_else(|| {
+            format!("unknown key {key}; keys are the options of `linerate serve`")
+        })?;
+        if is_given(option, key, given) {
+            continue;
+        }
+
+        match value {
+            Value::Array(values) => {
+                for value in values {
+                    arguments.extend(argument(key, value)?);
+                }
+            }
+            value => arguments.extend(argument(key, value)?),
+        }
+    }
+
+    Ok(arguments)
+}
+
+fn argument(key: &str, value: &Value) -> Result<Option<OsString>, String> {
+    let text = match value {
+        Value::Boolean(is_set) => return Ok(is_set.then(|| format!("--{key}").into())),
+        Value::String(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        _ => {
+            return Err(format!(
+                "{key} is neither text, number, boolean nor a list of these"
+            ));
+        }
+    };
+    Ok(Some(format!("--{key}={text}").into()))
+}
+
+fn is_given(option: &Arg, key: &str, given: &[OsString]) -> bool {
+    let is_long = |word: &str| {
+        word.strip_prefix("--")
+            .is_some_and(|rest| rest.split('=').next() == Some(key))
+    };
+    let is_short = |word: &str| {
+        let rest = word.strip_prefix('-').and_then(|rest| rest.chars().next());
+        rest.is_some() && rest == option.get_short()
+    };
+    given
+        .iter()
+        .filter_map(|word| word.to_str())
+        .any(|word| is_long(word) || is_short(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command};
+
+    use super::*;
+    use crate::serve::ServeArgs;
+
+    fn found(text: &str, given: &[&str]) -> Result<Vec<String>, String> {
+        let command = ServeArgs::augment_args(Command::new("serve"));
+        let given: Vec<OsString> = given.iter().map(OsString::from).collect();
+        let arguments = arguments(text, &command, &given)?;
+        Ok(arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect())
+    }
+
+    #[test]
+    fn values_become_arguments_and_the_command_line_takes_precedence() {
+        let text = "port = 5300\nallow = [\"192.0.2.0/24\", \"@list\"]\nno-browser = true\ninterval = 2.5\n";
+        let all = [
+            "--allow=192.0.2.0/24",
+            "--allow=@list",
+            "--interval=2.5",
+            "--no-browser",
+            "--port=5300",
+        ];
+        let sorted = |given: &[&str]| {
+            let mut arguments = found(text, given).expect("options");
+            arguments.sort();
+            arguments
+        };
+        assert_eq!(sorted(&[]), all);
+        assert_eq!(sorted(&["-p", "1", "--allow=::1"]), all[2..4]);
+        assert_eq!(found("no-browser = false", &[]), Ok(vec![]));
+    }
+
+    #[test]
+    fn unknown_keys_and_kinds_are_errors_that_name_the_key() {
+        for text in [
+            "ports = 1",
+            "config = \"x\"",
+            "help = true",
+            "[port]\nx = 1",
+            "port = 1979-05-27",
+            "port =",
+        ] {
+            let error = found(text, &[]).expect_err(text);
+            assert!(
+                ["port", "config", "help"]
+                    .iter()
+                    .any(|key| error.contains(key)),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn file_is_named_in_both_forms() {
+        for (words, expected) in [
+            (&["--config", "a"][..], Some("a")),
+            (&["-p", "1", "--config=b"], Some("b")),
+            (&["--config"], None),
+            (&[], None),
+        ] {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(file_of(&words), expected.map(OsStr::new), "{words:?}");
+        }
+    }
+}
