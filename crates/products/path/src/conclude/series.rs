@@ -132,7 +132,7 @@ pub(super) fn round_trips(phase: &PhaseResult) -> Vec<(u64, Option<i64>)> {
         let rtts: Option<Vec<i64>> = samples.iter().map(|sample| sample.rtt_ns()).collect();
         let at_us = first.sent_ns.saturating_sub(started_ns) / 1000;
         Some((
-            // The digits of nanoseconds are a tenth of a page and of no use.
+            // The digits of nanoseconds take a tenth of a page and are below the error of a probe.
             at_us * 1000,
             rtts.and_then(|rtts| rtts.into_iter().max()),
         ))
