@@ -1,7 +1,8 @@
 //! What a browser sends, byte by byte.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::deadline::TIMEOUT;
 
@@ -87,6 +88,19 @@ impl RawBrowser {
             }
         }
         None
+    }
+
+    /// True if the server ends the connection and is not silent for this long before.
+    pub fn ends_within(&mut self, silence_max: Duration) -> bool {
+        let _ = self.stream.set_read_timeout(Some(silence_max));
+        let mut buffer = [0; 4096];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+            }
+        }
     }
 
     /// Everything up to the end of the connection.
