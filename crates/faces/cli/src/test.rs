@@ -133,6 +133,9 @@ pub(crate) struct TestArgs {
     /// The server: linerate serve, or iperf3 from version 3.12 on
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
+    /// Port of the server, where HOST has none
+    #[arg(short, long, default_value_t = PORT)]
+    port: u16,
     /// Time and data: quick (11 s), default (27 s), thorough (70 s), draft09 (parameters of the
     /// IETF draft on responsiveness)
     #[arg(long, value_name = "PROFILE", default_value = "default")]
@@ -359,7 +362,7 @@ impl TestArgs {
             );
         }
 
-        let (host, port) = host_and_port(&self.host, PORT)?;
+        let (host, port) = host_and_port(&self.host, self.port)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }

@@ -103,6 +103,16 @@ fn tcp_limit<'a>(
     if number("sndbuf_limited_share")? >= if is_small { WINDOW_ALONE } else { window_min } {
         return Some(limit::SENDER_WINDOW);
     }
+    // Packets that wait for a CPU that encrypts look like a queue on the path: with WireGuard and a
+    // full CPU the path was the verdict.
+    let is_encrypting = |end: Option<End<'_>>| end.is_some_and(|end| end.is_encrypting());
+    match (is_encrypting(sender), is_encrypting(receiver)) {
+        (true, _) | (_, true) if run.is("same_host") => return Some(limit::HOST_CPU),
+        (true, _) => return Some(limit::SENDER_CPU),
+        (_, true) => return Some(limit::RECEIVER_CPU),
+        _ => {}
+    }
+
     if busy >= BUSY && is_path {
         return Some(if is_filtered {
             limit::FIREWALL
@@ -266,7 +276,12 @@ mod tests {
         let end = |part: &str| {
             let mut snapshot = Snapshot::new(part, Source::Live);
             for (fact, value) in clean.iter().chain(facts).chain([&("end", part.into())]) {
-                snapshot.set(format!("run.0.{fact}"), value.clone(), "test");
+                // The work of the CPUs is that of the host.
+                let key = match fact.starts_with("work.") {
+                    true => (*fact).to_owned(),
+                    false => format!("run.0.{fact}"),
+                };
+                snapshot.set(key, value.clone(), "test");
             }
             snapshot
         };
@@ -310,6 +325,22 @@ mod tests {
         let scope = scope(&snapshots, &vec![Some(&period); snapshots.len()]);
         let run = scope.runs().next().expect("a run");
         limit_of(&scope, &run)
+    }
+
+    #[test]
+    fn a_full_cpu_that_encrypts_is_the_limit_before_the_queue_it_makes() {
+        let with = |busy_percent, part: f64| {
+            let facts = [
+                ("retransmits", 9_i64.into()),
+                ("retransmit_share", 0.01.into()),
+                ("work.cpu.1.crypto", part.into()),
+            ];
+            limit_at([0, busy_percent], &facts)
+        };
+
+        assert_eq!(with(100, 0.49), Some(limit::SENDER_CPU));
+        assert_eq!(with(100, 0.1), Some(limit::PATH));
+        assert_eq!(with(80, 0.49), Some(limit::PATH));
     }
 
     #[test]

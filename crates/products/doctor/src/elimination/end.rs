@@ -13,6 +13,9 @@ const IDLE_MIN: f64 = 0.05;
 /// Share of a slice in which a quota stopped the process.
 const THROTTLED_MIN: f64 = 0.1;
 
+/// Part of the work of a CPU from which on encryption fills it.
+const ENCRYPTION_MIN: f64 = 0.25;
+
 /// One end of a direction in a slice. What was not measured is absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End<'a> {
@@ -64,6 +67,16 @@ impl<'a> End<'a> {
         let loads = self.loads();
         let idle: f64 = loads.iter().map(|load| 1.0 - load.busy).sum();
         !loads.is_empty() && idle < IDLE_MIN * to_f64(loads.len() as u64)
+    }
+
+    /// True if a CPU without idle time encrypts, as WireGuard and IPsec do outside of the threads of
+    /// the test.
+    pub(super) fn is_encrypting(&self) -> bool {
+        let loads = self.host.cpu_loads().unwrap_or_default();
+        loads.iter().any(|load| {
+            let part = self.host.number(&format!("work.cpu.{}.crypto", load.cpu));
+            1.0 - load.busy < IDLE_MIN && part.is_ok_and(|part| part.value >= ENCRYPTION_MIN)
+        })
     }
 
     fn may_use(&self, cpu: u32) -> bool {
