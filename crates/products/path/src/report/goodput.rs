@@ -16,7 +16,11 @@ const DEFAULT_PORT: u16 = 5201;
 pub(super) fn answer(report: &PathReport) -> String {
     let mut parts = rates(report);
     parts.extend(report.grade.as_ref().map(|grade| {
-        let added = wording::added_ns(grade.added_ns);
+        // By how much the medians differ stands in the table.
+        let added = match grade.added_ns {
+            ..0 => "+0".to_owned(),
+            ns => wording::added_ns(ns),
+        };
         let load = grade
             .load
             .map_or_else(String::new, |kind| format!(", {}", kind.name()));
