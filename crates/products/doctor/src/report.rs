@@ -9,9 +9,9 @@ use linerate_model::stored_name;
 pub use ceilings::ceilings;
 pub(crate) use diagnosis::place;
 pub use diagnosis::{
-    COLUMN, card, cards, checked, checks, confidence, findings, first_step, fix_script, graded,
-    json, limit_and_steps, limiting, sentence, short, steps, text, text_after_test, verbatim,
-    wrapped,
+    COLUMN, card, cards, checked, checks, confidence, doubt, findings, first_step, fix_script,
+    graded, json, limit_and_steps, limiting, sentence, short, steps, text, text_after_test,
+    verbatim, wrapped,
 };
 pub use proof::{proof, proof_json};
 

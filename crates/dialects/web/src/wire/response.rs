@@ -26,7 +26,7 @@ fn accept_key(key: &str) -> String {
 }
 
 /// A whole response, after which the connection ends.
-pub fn whole(status: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+pub fn with_body(status: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     // The page runs its own script alone, connects to its own server alone, and is in no frame.
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}; charset=utf-8\r\nContent-Length: \
@@ -41,7 +41,7 @@ pub fn whole(status: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
 
 /// A line of text.
 pub fn line(status: &str, text: &str) -> Vec<u8> {
-    whole(status, "text/plain", format!("{text}\n").as_bytes())
+    with_body(status, "text/plain", format!("{text}\n").as_bytes())
 }
 
 #[cfg(test)]

@@ -214,6 +214,14 @@ pub const fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
+/// As [`confidence`], nothing where it is high.
+pub const fn doubt(sure: Confidence) -> &'static str {
+    match sure {
+        Confidence::High => "",
+        other => confidence(other),
+    }
+}
+
 /// `up: 95.7 Mbit/s received; RTT 7.3 ms under load`
 fn metrics(finding: &Finding, shown: usize) -> String {
     let metrics: Vec<String> = finding

@@ -1,13 +1,13 @@
 //! The part before the cells: remarks about the whole run, and its findings.
 
 use crate::conclude::{NO_FINDING, headline};
-use linerate_model::finding::{Confidence, Finding};
+use linerate_model::finding::Finding;
 use linerate_model::fleet::{FleetHeader, FleetReport};
 use linerate_model::stored_name;
 
 use super::missing::Missing;
 use super::{ladder, not_run};
-use linerate_doctor::report::{graded, steps, wrapped};
+use linerate_doctor::report::{doubt, graded, steps, wrapped};
 use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 
@@ -86,11 +86,7 @@ pub(super) fn findings(findings: &[Finding]) -> Vec<Block> {
 }
 
 fn head(finding: &Finding) -> Block {
-    let sure = match finding.confidence {
-        Confidence::High => "",
-        Confidence::Medium => " (likely)",
-        Confidence::Low => " (a guess)",
-    };
+    let sure = doubt(finding.confidence);
     let text = format!(
         "{}  {}: {}{sure}",
         finding.id, finding.subject, finding.title

@@ -3,6 +3,7 @@
 mod latency;
 mod page;
 
+use linerate_doctor::report::doubt;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::short::{Need, SHORT_COLUMN, fitted};
@@ -210,21 +211,13 @@ fn limit(judgement: &Judgement, confidence: Confidence) -> Vec<(&'static str, St
         VerdictClass::Invalid => ("Invalid", evidence.clone()),
         class => {
             let name = labels::limit(class);
-            ("Limit", format!("{name}{}: {evidence}", sure(confidence)))
+            ("Limit", format!("{name}{}: {evidence}", doubt(confidence)))
         }
     };
     let advice = Some(("Do", judgement.advice.clone()))
         .filter(|(_, advice)| !evidence.contains(advice.as_str()));
 
     std::iter::once(limit).chain(advice).collect()
-}
-
-const fn sure(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::High => "",
-        Confidence::Medium => " (likely)",
-        Confidence::Low => " (a guess)",
-    }
 }
 
 /// Everything that was counted.

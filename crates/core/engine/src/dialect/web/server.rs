@@ -204,9 +204,9 @@ impl WebServer {
             document,
             document.and_then(|name| self.results.get(name, Instant::now())),
         ) {
-            (_, Some(text)) => response::whole("200 OK", "application/json", text.as_bytes()),
+            (_, Some(text)) => response::with_body("200 OK", "application/json", text.as_bytes()),
             (None, _) if path == "/" || name.is_some() => {
-                response::whole("200 OK", "text/html", PAGE.as_bytes())
+                response::with_body("200 OK", "text/html", PAGE.as_bytes())
             }
             _ => response::line("404 Not Found", "There is nothing here."),
         }

@@ -6,7 +6,7 @@ use linerate_document::short::{Need, SHORT_COLUMN};
 use linerate_model::finding::{Confidence, Diagnosis, Finding, Severity};
 
 use super::{
-    METRICS_SHOWN, PLACEMENT_RULE, advice, areas, confidence, differences, drops, graded_in,
+    METRICS_SHOWN, PLACEMENT_RULE, advice, areas, differences, doubt, drops, graded_in,
     is_undecided, limit, loss, metrics, named, on_its_host, one_line, place, tests, wording,
 };
 
@@ -161,11 +161,8 @@ fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<(Need, Block)> 
 /// `A queue on the path delays packets (up): queue 177 ms`
 pub(super) fn headline(finding: &Finding, places: &str) -> String {
     let metric = first_metric(finding).map_or_else(String::new, |metric| format!(": {metric}"));
-    let sure = match finding.confidence {
-        Confidence::High => "",
-        other => confidence(other),
-    };
-    format!("{} ({places}){metric}{sure}", finding.title)
+    let doubt = doubt(finding.confidence);
+    format!("{} ({places}){metric}{doubt}", finding.title)
 }
 
 fn first_metric(finding: &Finding) -> Option<String> {

@@ -1,5 +1,6 @@
 //! One run of the load generator as a page.
 
+use linerate_doctor::report::doubt;
 use linerate_document::blocks::Block;
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange, from_zero};
 use linerate_document::frame::{Card, Head};
@@ -8,7 +9,7 @@ use linerate_document::record::RunPage;
 use linerate_model::http::{LoadResult, Mode, VerdictClass};
 use linerate_model::numbers::rate;
 
-use super::{LoadReport, amount, details, entry, errors_counted, notes, sure};
+use super::{LoadReport, amount, details, entry, errors_counted, notes};
 use crate::report::labels;
 use crate::report::numbers::{per_s, quantile, time};
 use crate::report::plots;
@@ -55,7 +56,7 @@ fn verdict(report: &LoadReport<'_>) -> String {
             VerdictClass::Invalid => "not valid".to_owned(),
             class => format!("limit: {}", labels::limit(class)),
         };
-        format!("{name}{}", sure(verdict.confidence))
+        format!("{name}{}", doubt(verdict.confidence))
     });
     let parts = [
         Some(amount(report.load)),
