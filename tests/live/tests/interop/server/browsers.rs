@@ -304,12 +304,15 @@ fn timed_the_page_in_chromium_shows_the_rates_of_a_shaped_path() {
         "http://{SERVER}:5201{}",
         stored["path"].as_str().expect("a path")
     );
-    let shown = chromium(
-        &net,
-        directory.path(),
-        &["--virtual-time-budget=5000", "--dump-dom", &url],
-    );
-    let shown = Process::start(shown).finish().stdout;
+    // The profile of the browser that was ended is locked for a while, and a browser may end before
+    // the page has its data.
+    let another = tempfile::tempdir().expect("a directory");
+    let words = ["--virtual-time-budget=5000", "--dump-dom", &url];
+    let shown = wait_for(TIMEOUT, || {
+        let page = Process::start(chromium(&net, another.path(), &words)).finish();
+        Some(page.stdout.clone()).filter(|shown| shown.contains("data-done=\"yes\""))
+    });
+    let shown = shown.expect("the page of a result");
     let figure = |id: &str| {
         let text = shown
             .split_once(&format!("id=\"{id}\">"))
