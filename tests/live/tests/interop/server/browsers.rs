@@ -310,7 +310,7 @@ fn timed_the_page_in_chromium_shows_the_rates_of_a_shaped_path() {
     let words = ["--virtual-time-budget=5000", "--dump-dom", &url];
     let shown = wait_for(TIMEOUT, || {
         let page = Process::start(chromium(&net, another.path(), &words)).finish();
-        Some(page.stdout.clone()).filter(|shown| shown.contains("data-done=\"yes\""))
+        Some(page.stdout).filter(|shown| shown.contains("data-done=\"yes\""))
     });
     let shown = shown.expect("the page of a result");
     let figure = |id: &str| {
