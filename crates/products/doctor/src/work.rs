@@ -71,6 +71,8 @@ static PROGRAMS: Class = Class {
     functions: Vec::new(),
 };
 const IDLE: &str = "idle";
+/// The class that a rule judges: a sampled CPU without it has a share of 0.
+const CRYPTO: &str = "crypto";
 /// The class of functions of modules that no line has.
 const DRIVER: &str = "driver";
 
@@ -150,6 +152,7 @@ pub(crate) fn record(profile: &CpuProfile, snapshot: &mut Snapshot) {
     let mut cpus: BTreeMap<u32, Samples<'_>> = BTreeMap::new();
     for stack in &profile.stacks {
         let work = cpus.entry(stack.cpu).or_default();
+        work.classes.entry(CRYPTO).or_default();
         work.samples += stack.samples;
         let (class, function) = class_of(stack, profile.own.as_ref());
         // Soft interrupts run on an idle CPU as well.

@@ -4,7 +4,7 @@ use linerate_model::placement::cpu_list;
 
 use crate::arithmetic::to_f64;
 use crate::period::TICKS_PER_SECOND;
-use crate::scope::{CpuLoad, Facts, Host, Run, Scope};
+use crate::scope::{CpuLoad, ENCRYPTION_MIN, Facts, Host, Run, Scope};
 
 /// A thread that runs for this share of the time has no time left.
 const THREAD_FULL: f64 = 0.9;
@@ -12,9 +12,6 @@ const THREAD_FULL: f64 = 0.9;
 const IDLE_MIN: f64 = 0.05;
 /// Share of a slice in which a quota stopped the process.
 const THROTTLED_MIN: f64 = 0.1;
-
-/// Part of the work of a CPU from which on encryption fills it.
-const ENCRYPTION_MIN: f64 = 0.25;
 
 /// One end of a direction in a slice. What was not measured is absent.
 #[derive(Debug, Clone, Copy)]
@@ -74,8 +71,8 @@ impl<'a> End<'a> {
     pub(super) fn is_encrypting(&self) -> bool {
         let loads = self.host.cpu_loads().unwrap_or_default();
         loads.iter().any(|load| {
-            let part = self.host.number(&format!("work.cpu.{}.crypto", load.cpu));
-            1.0 - load.busy < IDLE_MIN && part.is_ok_and(|part| part.value >= ENCRYPTION_MIN)
+            let share = self.host.encryption_share(load.cpu);
+            1.0 - load.busy < IDLE_MIN && share.is_ok_and(|share| share >= ENCRYPTION_MIN)
         })
     }
 

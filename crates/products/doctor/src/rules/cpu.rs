@@ -9,7 +9,7 @@ use crate::limit;
 use crate::placement::worker_shares;
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Facts, Host, Run};
+use crate::scope::{ENCRYPTION_MIN, Facts, Host, Run};
 
 pub(super) const RULES: &[RuleRow] = &[
     ("CPU-01", Judge::Run(cpu_01)),
@@ -21,6 +21,7 @@ pub(super) const RULES: &[RuleRow] = &[
     ("CPU-08", Judge::Run(cpu_08)),
     ("CPU-05", Judge::Run(cpu_05)),
     ("CPU-06", Judge::Run(cpu_06)),
+    ("TUN-02", Judge::Host(tun_02)),
 ];
 
 fn cpu_01(run: &Run<'_>) -> Ruling {
@@ -400,6 +401,47 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
         .read(&thread, "saturated")
         .read(&capacity, "at least 0.8 of the fastest CPU")
         .advice("pin the test to the fast CPUs with `taskset -c`"))
+}
+
+/// Idle time from which on a CPU could take a part of the encryption.
+const IDLE_ENOUGH: f64 = 0.5;
+
+/// Packets of a tunnel are encrypted or decrypted on a single CPU.
+fn tun_02(host: &Host<'_>) -> Ruling {
+    let loads = host.cpu_loads()?;
+    let Some(busiest) = loads.iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
+        return unknown("cpu.0.user", "no CPU was sampled");
+    };
+    require(
+        busiest.busy >= 0.9,
+        format!("busiest CPU at {}", percent(busiest.busy)),
+    )?;
+
+    let encryption = host.encryption_share(busiest.cpu)?;
+    require(
+        encryption >= ENCRYPTION_MIN,
+        format!("CPU {} encrypts for {}", busiest.cpu, percent(encryption)),
+    )?;
+    let idle = loads.iter().filter(|load| 1.0 - load.busy >= IDLE_ENOUGH);
+    let idle: Vec<u32> = idle.map(|load| load.cpu).collect();
+    require(!idle.is_empty(), "no CPU is idle for half of the time")?;
+
+    Ok(matched()
+        .because(
+            format!("cpu.{} busy", busiest.cpu),
+            percent(busiest.busy),
+            "below 90 %",
+        )
+        .because(
+            format!("encryption on CPU {}", busiest.cpu),
+            percent(encryption),
+            "spread over all CPUs",
+        )
+        .because("CPUs idle", format!("{idle:?}"), "none, at this load")
+        .advice(
+            "IPsec: a security association per CPU (RFC 9611), or UDP encapsulation, so that the \
+             NIC spreads the flows; WireGuard: more than one receive queue below the tunnel",
+        ))
 }
 
 /// Load of a test thread; without one, of the busiest CPU.

@@ -318,6 +318,11 @@ impl<'a> Host<'a> {
         self.busiest_cpu().is_ok_and(|busy| busy >= FULL)
     }
 
+    /// Part of the sampled work of a CPU that is encryption.
+    pub(crate) fn encryption_share(&self, cpu: u32) -> Result<f64, NoMatch> {
+        Ok(self.number(&format!("work.cpu.{cpu}.crypto"))?.value)
+    }
+
     /// Periods of a CPU quota in which the control group ran, since it was made.
     pub(crate) fn number_of_periods(&self) -> Result<u64, NoMatch> {
         let key = "cgroup.nr_periods";
@@ -340,6 +345,9 @@ impl<'a> Host<'a> {
         Ok(self.growth("net.snmp.Ip.ForwDatagrams")?.value > 0)
     }
 }
+
+/// Part of the work of a CPU from which on encryption fills it.
+pub(crate) const ENCRYPTION_MIN: f64 = 0.25;
 
 /// Load of a CPU, shares of the period.
 #[derive(Debug, Clone, Copy, PartialEq)]

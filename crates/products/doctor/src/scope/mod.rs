@@ -5,7 +5,7 @@ mod nic;
 mod reading;
 mod run;
 
-pub(crate) use host::{CpuLoad, Facts, Host};
+pub(crate) use host::{CpuLoad, ENCRYPTION_MIN, Facts, Host};
 pub(crate) use nic::{Nic, Qdisc};
 pub(crate) use reading::{Growth, Reading};
 pub(crate) use run::{QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Run};
