@@ -20,10 +20,12 @@ use crate::error::{OsError, Result};
 pub const PAGE_ALIGNMENT: usize = 4096;
 
 /// Zeroed bytes that begin at a page boundary. The memory behind them up to the next boundary
-/// belongs to the buffer, and all pages are resident before the first use: a page fault inside a
-/// measurement would be counted as its time.
+/// belongs to the buffer. A page is resident once something was written to it: a server with a
+/// thousand slow tests keeps 30 kB for each, with resident buffers it kept 290 kB.
 pub struct PageBuffer {
-    start: NonNull<u8>,
+    block: NonNull<u8>,
+    /// Of the first byte in the block.
+    offset: usize,
     len: usize,
     layout: Layout,
 }
@@ -42,19 +44,23 @@ impl PageBuffer {
         let layout = len
             .max(1)
             .checked_next_multiple_of(PAGE_ALIGNMENT)
-            .and_then(|size| Layout::from_size_align(size, PAGE_ALIGNMENT).ok())
+            .and_then(|size| size.checked_add(PAGE_ALIGNMENT))
+            // An allocation with a larger alignment would be zeroed by writes, which make its pages
+            // resident.
+            .and_then(|size| Layout::from_size_align(size, 1).ok())
             .ok_or_else(|| out_of_memory(len))?;
         // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })
+        let block = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })
             .ok_or_else(|| out_of_memory(len))?;
 
-        for offset in (0..layout.size()).step_by(PAGE_ALIGNMENT) {
-            // SAFETY: the offset lies inside the allocation; a volatile write is not removed
-            // although it changes nothing, so the kernel maps the page now.
-            unsafe { start.add(offset).write_volatile(0) };
-        }
-
-        Ok(Self { start, len, layout })
+        let address = block.as_ptr().addr();
+        let offset = address.next_multiple_of(PAGE_ALIGNMENT) - address;
+        Ok(Self {
+            block,
+            offset,
+            len,
+            layout,
+        })
     }
 
     /// `content` repeated, without gaps.
@@ -83,23 +89,23 @@ impl Deref for PageBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `len` initialised bytes that live as long as `self`; no
-        // mutable reference exists.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        // SAFETY: the block has `len` initialised bytes behind `offset`, which live as long as
+        // `self`; no mutable reference exists.
+        unsafe { std::slice::from_raw_parts(self.block.as_ptr().add(self.offset), self.len) }
     }
 }
 
 impl DerefMut for PageBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`; the exclusive borrow of `self` makes this the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.block.as_ptr().add(self.offset), self.len) }
     }
 }
 
 impl Drop for PageBuffer {
     fn drop(&mut self) {
         // SAFETY: the memory was allocated with this layout and is not used any more.
-        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
+        unsafe { alloc::dealloc(self.block.as_ptr(), self.layout) };
     }
 }
 

@@ -129,6 +129,27 @@ fn long_blocks_cost_memory_once() {
     client.finish().expect_code(0);
 }
 
+#[test]
+fn slow_tests_keep_the_memory_that_they_use() {
+    const CLIENTS: usize = 50;
+    let (service, port2) = Service::start_both(&[]);
+    expect_service(&service, port2);
+    let idle_kib = Status::of(service.process.id()).resident_kib;
+
+    let slow = ["-t", "60", "-b", "100K", "-l", "1250", "--forceflush"];
+    let clients: Vec<Process> = (0..CLIENTS)
+        .map(|_| service.client(original(), &slow))
+        .collect();
+    for client in &clients {
+        client.wait_for_stdout("1.00-2.00", 1);
+    }
+
+    // A buffer for reads of 256 KiB, of which a read uses a page, is not resident as a whole.
+    let running_kib = Status::of(service.process.id()).resident_kib;
+    let per_test_kib = running_kib.saturating_sub(idle_kib) / CLIENTS;
+    assert!(per_test_kib <= 64, "{per_test_kib} KiB for each test");
+}
+
 /// An address space that holds the server and a few tests. What is beyond fails where it is asked
 /// for: blocks, threads, rows of sockets.
 #[test]
