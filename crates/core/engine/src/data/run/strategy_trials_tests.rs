@@ -14,7 +14,7 @@ const WITH_SPIN: &[ReceiveWait] = &[
     ReceiveWait::Event,
 ];
 const BOTH: Adjustable = Adjustable {
-    blocks: true,
+    blocks: BLOCKS,
     receive_waits: PAUSES,
     receivers: 1,
     receivers_max: 1,
@@ -136,7 +136,7 @@ fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
 fn cpu_time_decides_between_equal_rates() {
     let path = |strategy: IoStrategy| (2.0, if pause_us(strategy) == 10 { 0.15 } else { 0.3 });
     let pause = Adjustable {
-        blocks: false,
+        blocks: USUAL_BLOCKS,
         ..BOTH
     };
     assert_eq!(pause_us(run(&pause, 5, 3, 0.01, path).current().io), 10);
@@ -145,7 +145,7 @@ fn cpu_time_decides_between_equal_rates() {
 #[test]
 fn a_receiver_spins_only_where_that_is_faster() {
     let spin = Adjustable {
-        blocks: false,
+        blocks: USUAL_BLOCKS,
         receive_waits: WITH_SPIN,
         ..BOTH
     };
@@ -450,6 +450,36 @@ fn pause_ends_when_data_becomes_rare() {
     assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
 }
 
+/// Blocks per call after 10 s where long calls are a fifth faster, and each of their slots has this
+/// number of disturbed segments.
+fn blocks_where_paced(segments: u64) -> u16 {
+    let paced = Adjustable {
+        blocks: BLOCKS_WHERE_PACED,
+        receive_waits: EVENT,
+        ..BOTH
+    };
+    let mut trials =
+        StrategyTrials::new(&paced, 1, 0, None, Sequence::new(3)).expect("several candidates");
+    assert_eq!(trials.current().io, IoStrategy::PLAIN);
+
+    let (mut now, mut setting) = (LoadSample::default(), trials.current());
+    while now.at_ns < 10_000_000_000 {
+        let elapsed_ns = trials.next_ns() - now.at_ns;
+        let is_long = setting.io.blocks_per_call > 1;
+        now = now.after(elapsed_ns, elapsed_ns * if is_long { 6 } else { 5 });
+        now.disturbed_segments += if is_long { segments } else { 0 };
+        setting = trials.advance(now);
+    }
+
+    trials.current().io.blocks_per_call
+}
+
+#[test]
+fn long_calls_of_a_paced_sender_may_not_disturb_the_order() {
+    assert!(blocks_where_paced(0) > 1);
+    assert_eq!(blocks_where_paced(100), 1);
+}
+
 /// Setting in force after 10 s with this number of disturbed segments in each slot of a trial, and
 /// trials that were decided. The challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
@@ -492,7 +522,7 @@ fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
 #[test]
 fn nothing_adjustable_needs_no_trials() {
     let none = Adjustable {
-        blocks: false,
+        blocks: USUAL_BLOCKS,
         receive_waits: EVENT,
         receivers: 1,
         receivers_max: 1,
@@ -502,7 +532,7 @@ fn nothing_adjustable_needs_no_trials() {
 }
 
 const RECEIVERS: Adjustable = Adjustable {
-    blocks: false,
+    blocks: USUAL_BLOCKS,
     receive_waits: EVENT,
     receivers: 1,
     receivers_max: 4,
@@ -552,7 +582,7 @@ fn numbers_of_receivers_double_up_to_the_most_and_begin_where_the_test_does() {
 #[test]
 fn unsent_data_is_limited_unless_that_costs_rate() {
     let unsent = Adjustable {
-        blocks: false,
+        blocks: USUAL_BLOCKS,
         receive_waits: EVENT,
         receivers: 1,
         receivers_max: 1,
