@@ -81,6 +81,9 @@ impl Link {
             (40, "net.gso_max_segs", "segments"),
             (60, "net.tso_max_segs", "segments"),
             (58, "net.gro_max", "bytes"),
+            (59, "net.tso_max", "bytes"),
+            (63, "net.gso_ipv4_max", "bytes"),
+            (64, "net.gro_ipv4_max", "bytes"),
             (31, "net.numtx", "queues"),
             (32, "net.numrx", "queues"),
         ];

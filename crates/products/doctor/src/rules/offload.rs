@@ -9,12 +9,13 @@ use crate::command::{Change, command};
 use crate::limit;
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, inapplicable, matched, require, unknown};
-use crate::scope::{Facts, Nic};
+use crate::scope::{Facts, Nic, Run};
 
 pub(super) const RULES: &[RuleRow] = &[
     ("OFF-01", Judge::Nic(off_01)),
     ("OFF-02", Judge::Nic(off_02)),
     ("OFF-03", Judge::Nic(off_03)),
+    ("OFF-04", Judge::Nic(off_04)),
     ("TUN-01", Judge::Nic(tun_01)),
 ];
 
@@ -88,6 +89,59 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     Ok(matched
         .because("load of the sender", percent(busy), "below 50 %")
         .fix_of_tokens(change))
+}
+
+/// Largest packet inside the stack without BIG TCP.
+const PACKET_MAX_BYTES: f64 = 65536.0;
+
+/// The stack handles 64 KiB at once where the device accepts more (BIG TCP).
+fn off_04(nic: &Nic<'_>) -> Ruling {
+    if nic.text_is("net.kind", "loopback") {
+        return inapplicable(Inapplicable::Device, "it is the loopback");
+    }
+    let most = nic.number("net.tso_max")?;
+    require(
+        most > PACKET_MAX_BYTES,
+        format!("it accepts {most} bytes at once"),
+    )?;
+
+    let is_own = |run: &Run<'_>| run.nic().is_some_and(|used| used.name == nic.name);
+    let Some(run) = nic.host.runs().find(|run| is_own(run) && !run.is_udp()) else {
+        return unknown("run.*", "needs a TCP test over this interface");
+    };
+    let concluded = run.text("limit")?;
+    let of_cpus = [
+        limit::SENDER_CPU,
+        limit::RECEIVER_CPU,
+        limit::RECEIVER_SOFTIRQ,
+    ];
+    require(
+        of_cpus.contains(&concluded.value),
+        format!("the limit is {concluded}"),
+    )?;
+
+    let family = run.text("family")?;
+    let infix = if family == "ipv4" { "ipv4_" } else { "" };
+    let [sent, received] = ["gso", "gro"].map(|way| nic.number(&format!("net.{way}_{infix}max")));
+    let (sent, received) = (sent?, received?);
+    require(
+        sent <= PACKET_MAX_BYTES,
+        format!("packets of up to {sent} bytes"),
+    )?;
+
+    let set = |sent: f64, received: f64| {
+        let [gso, gro] = ["gso", "gro"].map(|way| format!("{way}_{infix}max_size"));
+        command(
+            "ip link set dev {} {} {} {} {}",
+            &[&nic.name, &gso, &sent, &gro, &received],
+        )
+    };
+    Ok(matched()
+        .read(&sent, "more: the device accepts it")
+        .read(&most, "accepted by the device")
+        .fix_of_tokens(set(most.value, most.value).zip(set(sent.value, received.value)))
+        .persist("repeat the command on both hosts, from their network configuration")
+        .advice("the receiver of the test needs the same; iproute2 6.3 sets the sizes of IPv4"))
 }
 
 /// Feature of a NIC that cuts the packets of a kind of tunnel.

@@ -31,6 +31,15 @@ const VARIABLES: [&str; 17] = [
     "net.netfilter.nf_conntrack_max",
     "vm.min_free_kbytes",
 ];
+/// Properties of a link, ip-link(8), of the same kind.
+const LINK_SETTINGS: [&str; 6] = [
+    "gro_ipv4_max_size",
+    "gro_max_size",
+    "gso_ipv4_max_size",
+    "gso_max_segs",
+    "gso_max_size",
+    "txqueuelen",
+];
 /// A command that takes longer is killed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Output that is kept.
@@ -53,15 +62,9 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
         ["ethtool", "-K" | "-C", rest @ ..] => {
             rest.len() > 1 && rest.iter().all(|word| is_token(word))
         }
-        [
-            "ip",
-            "link",
-            "set",
-            "dev",
-            device,
-            "txqueuelen" | "gso_max_segs",
-            number,
-        ] => is_token(device) && number.parse::<u32>().is_ok(),
+        ["ip", "link", "set", "dev", device, settings @ ..] => {
+            is_token(device) && !settings.is_empty() && settings.chunks(2).all(sets_a_number)
+        }
         _ => false,
     };
     if is_permitted {
@@ -69,6 +72,12 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
     } else {
         Err(format!("`{line}` may interrupt connections of this host"))
     }
+}
+
+/// True if the words set a property of a link that interrupts nothing.
+fn sets_a_number(words: &[&str]) -> bool {
+    let [name, number] = words else { return false };
+    LINK_SETTINGS.contains(name) && number.parse::<u32>().is_ok()
 }
 
 /// True if a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot,
@@ -193,6 +202,7 @@ mod tests {
             "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\"",
             "ethtool -K lr0 tx on sg on",
             "ip link set dev lr0 txqueuelen 1000",
+            "ip link set dev lr0 gso_max_size 524280 gro_max_size 524280",
         ] {
             assert!(permitted(line).is_ok(), "{line}");
         }
@@ -223,6 +233,9 @@ mod tests {
             "ip link set dev lr0 mtu 1500",
             "ip link set dev lr0 txqueuelen 1000 down",
             "ip link set dev lr0 gso_max_segs down",
+            "ip link set dev lr0",
+            "ip link set dev lr0 gso_max_size 65536 down",
+            "ip link set dev lr0 gso_max_size 65536 mtu 1280",
         ] {
             assert!(permitted(line).is_err(), "{line}");
         }
