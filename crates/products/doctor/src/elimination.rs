@@ -85,32 +85,15 @@ fn tcp_limit<'a>(
     }
 
     let is_path = run.loss().is_some() || run.queue().is_some();
-    // A window that is nearly full limits as well, and the kernel counted it for 40 % of the time.
-    // With loss or a queue so small a share is no proof.
-    let window_min = if is_path { WINDOW_MOSTLY } else { WINDOW_ALONE };
-    if number("rwnd_limited_share")? >= window_min {
-        let is_late = receiver.is_some_and(|end| end.is_thread_full());
-        return Some(if is_late {
-            limit::RECEIVER_CPU
-        } else {
-            limit::RECEIVER_WINDOW
-        });
+    let limited = [
+        number("rwnd_limited_share")?,
+        number("sndbuf_limited_share")?,
+    ];
+    if let Some(window) = window_limit(run, limited, receiver, is_path) {
+        return Some(window);
     }
-
-    // A buffer of 2 KiB limited the sender for 40 to 85 % of the time, beside what was taken for a
-    // queue on the path.
-    let is_small = number("sndbuf_bytes").is_some_and(|bytes| bytes < SMALL_BUFFER_BYTES);
-    if number("sndbuf_limited_share")? >= if is_small { WINDOW_ALONE } else { window_min } {
-        return Some(limit::SENDER_WINDOW);
-    }
-    // Packets that wait for a CPU that encrypts look like a queue on the path: with WireGuard and a
-    // full CPU the path was the verdict.
-    let is_encrypting = |end: Option<End<'_>>| end.is_some_and(|end| end.is_encrypting());
-    match (is_encrypting(sender), is_encrypting(receiver)) {
-        (true, _) | (_, true) if run.is("same_host") => return Some(limit::HOST_CPU),
-        (true, _) => return Some(limit::SENDER_CPU),
-        (_, true) => return Some(limit::RECEIVER_CPU),
-        _ => {}
+    if let Some(cpu) = encryption_limit(run, sender, receiver) {
+        return Some(cpu);
     }
 
     if busy >= BUSY && is_path {
@@ -129,28 +112,87 @@ fn tcp_limit<'a>(
         return Some(limit::FIREWALL);
     }
 
-    match receiver {
-        _ if is_path => Some(limit::PATH),
-        _ if busy < BUSY && run.is_buffer_below_block() => Some(limit::SENDER_WINDOW),
+    if is_path {
+        return Some(limit::PATH);
+    }
+    if busy < BUSY {
+        return idle_limit(run, sender);
+    }
+    Some(busy_limit(run, receiver?))
+}
+
+/// The window or buffer that held the sender back for these shares of the time, if one did.
+fn window_limit(
+    run: &Run<'_>,
+    [by_receiver, by_sender]: [f64; 2],
+    receiver: Option<End<'_>>,
+    is_path: bool,
+) -> Option<&'static str> {
+    // A window that is nearly full limits as well, and the kernel counted it for 40 % of the time.
+    // With loss or a queue so small a share is no proof.
+    let window_min = if is_path { WINDOW_MOSTLY } else { WINDOW_ALONE };
+    if by_receiver >= window_min {
+        let is_late = receiver.is_some_and(|end| end.is_thread_full());
+        return Some(if is_late {
+            limit::RECEIVER_CPU
+        } else {
+            limit::RECEIVER_WINDOW
+        });
+    }
+
+    // A buffer of 2 KiB limited the sender for 40 to 85 % of the time, beside what was taken for a
+    // queue on the path.
+    let is_small = run
+        .number("sndbuf_bytes")
+        .is_ok_and(|bytes| bytes < SMALL_BUFFER_BYTES);
+    let buffer_min = if is_small { WINDOW_ALONE } else { window_min };
+    (by_sender >= buffer_min).then_some(limit::SENDER_WINDOW)
+}
+
+/// A full CPU that encrypts. Packets that wait for it look like a queue on the path: with WireGuard
+/// and a full CPU the path was the verdict.
+fn encryption_limit(
+    run: &Run<'_>,
+    sender: Option<End<'_>>,
+    receiver: Option<End<'_>>,
+) -> Option<&'static str> {
+    let is_encrypting = |end: Option<End<'_>>| end.is_some_and(|end| end.is_encrypting());
+    match (is_encrypting(sender), is_encrypting(receiver)) {
+        (false, false) => None,
+        _ if run.is("same_host") => Some(limit::HOST_CPU),
+        (true, _) => Some(limit::SENDER_CPU),
+        (false, true) => Some(limit::RECEIVER_CPU),
+    }
+}
+
+/// The limit of a sender that often had nothing to send.
+fn idle_limit(run: &Run<'_>, sender: Option<End<'_>>) -> Option<&'static str> {
+    if run.is_buffer_below_block() {
+        Some(limit::SENDER_WINDOW)
+    } else if run.reaches_of_its_target(NEARLY_TARGET) {
         // A paced sender waits for its next turn.
-        _ if busy < BUSY && run.reaches_of_its_target(NEARLY_TARGET) => {
-            Some(limit::CONFIGURED_RATE)
-        }
+        Some(limit::CONFIGURED_RATE)
+    } else {
         // A sender whose host was not measured may have waited for a CPU instead.
-        _ if busy < BUSY => sender.map(|_| limit::APPLICATION),
-        // The ends of one host that run in turn leave each of its CPUs some idle time.
-        // At a lower load the path is the limit also without queue and loss: with BBR behind a
-        // shaper the host used 1 % of a CPU.
-        Some(end)
-            if run.is("same_host")
-                && end.host.busiest_cpu().is_ok_and(|busy| busy >= HOST_BUSY) =>
-        {
-            Some(limit::HOST_CPU)
-        }
+        sender.map(|_| limit::APPLICATION)
+    }
+}
+
+/// The limit of a sender that had data to send all the time, without loss or a queue.
+fn busy_limit(run: &Run<'_>, receiver: End<'_>) -> &'static str {
+    let is_same_host = run.is("same_host");
+    let busiest = receiver.host.busiest_cpu();
+
+    // The ends of one host that run in turn leave each of its CPUs some idle time. At a lower load
+    // the path is the limit also without queue and loss: with BBR behind a shaper the host used 1 %
+    // of a CPU.
+    if is_same_host && busiest.is_ok_and(|busy| busy >= HOST_BUSY) {
+        limit::HOST_CPU
+    } else if !is_same_host && run.spurious().is_some() {
         // On one host a healthy sender repeats 1 % of its segments, because it moves between CPUs.
-        Some(_) if !run.is("same_host") && run.spurious().is_some() => Some(limit::REORDERING),
-        Some(_) => Some(limit::PATH),
-        None => None,
+        limit::REORDERING
+    } else {
+        limit::PATH
     }
 }
 
