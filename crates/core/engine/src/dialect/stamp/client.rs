@@ -90,16 +90,15 @@ struct Session {
 impl Session {
     /// True if a signal ended it.
     fn run(&mut self, duration: Duration, interrupts: &dyn Interrupts) -> Result<bool, OsError> {
-        let begin_ns = clock::monotonic_ns();
-        let end_ns = begin_ns.saturating_add(clock::as_ns(duration));
-        let mut next_ns = begin_ns;
+        let count = (clock::as_ns(duration) / clock::as_ns(PERIOD)) as usize;
+        let mut next_ns = clock::monotonic_ns();
 
         loop {
             let now_ns = clock::monotonic_ns();
-            let is_sending = next_ns < end_ns;
+            let is_sending = self.sender.probes().len() < count;
             if is_sending && now_ns >= next_ns {
                 self.send();
-                // Packets that a busy thread missed are not made up for.
+                // A thread that is late sends no burst.
                 next_ns = next_ns.saturating_add(clock::as_ns(PERIOD)).max(now_ns);
                 continue;
             }
