@@ -4,6 +4,7 @@ pub mod iperf2;
 pub mod iperf3;
 #[cfg(feature = "native")]
 pub mod native;
+pub mod stamp;
 mod web;
 
 use linerate_model::sink::PeerRequests;
@@ -45,6 +46,10 @@ pub fn serve(
     }
 
     if let Some(dialect) = iperf2::server::beside_others(server.spec())? {
+        server.add(Box::new(dialect))?;
+    }
+
+    if let Some(dialect) = stamp::beside_others(server.spec(), server.address())? {
         server.add(Box::new(dialect))?;
     }
 

@@ -32,6 +32,9 @@ pub struct ServerPolicy {
     pub native: Option<NativePolicy>,
     /// Tests of browsers and of ndt7 clients; `None` for a server without.
     pub browsers: Option<BrowserPolicy>,
+    /// UDP port of the STAMP session reflector (RFC 8762); `None` for a server without. It needs a
+    /// list of allowed addresses.
+    pub stamp: Option<u16>,
 }
 
 /// Longest times without progress of a running test.

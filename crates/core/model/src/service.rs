@@ -26,6 +26,11 @@ pub enum ServerEvent {
         /// Address of the test page.
         url: String,
     },
+    /// Senders of STAMP packets may come.
+    Stamp {
+        /// Where the session reflector listens.
+        address: SocketAddr,
+    },
     /// A test began.
     TestStarted(TestFacts),
     /// Totals of all running tests since the last event of this kind, and of all tests in

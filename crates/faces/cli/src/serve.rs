@@ -117,6 +117,11 @@ pub(crate) struct ServeArgs {
     /// How long results of the test page are kept, at most until the server ends
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = kept)]
     keep: Duration,
+    /// Answer test packets of STAMP (RFC 8762) and TWAMP Light, as routers send them
+    ///
+    /// UDP sources can be forged, so this needs --allow. An answer is never longer than the packet.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = STAMP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    stamp: Option<u16>,
     /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -209,6 +214,7 @@ Examples:
   linerate serve --tui                                         the running tests, live
   linerate serve --web                                         a page with the same, for this host
   linerate serve --config /etc/linerate/serve.toml             options of a file
+  linerate serve --stamp --allow 192.0.2.0/24                  reflector for STAMP of routers
   linerate serve --user nobody                                 started by root, without privileges
 
 Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
@@ -255,6 +261,8 @@ const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
 const WEB_ADDRESS: &str = "127.0.0.1:5280";
+/// RFC 8762 section 4.1.
+const STAMP_PORT: &str = "862";
 const DAY: Duration = Duration::from_secs(86_400);
 /// Time between two samples of the running tests.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -328,6 +336,7 @@ impl ServeArgs {
     /// When the key cannot be read, in words.
     fn resolve(self) -> Result<Service, String> {
         self.check_user()?;
+        self.check_stamp()?;
         #[cfg(feature = "full")]
         self.check_tokens()?;
         let auth = self.auth()?;
@@ -375,6 +384,7 @@ impl ServeArgs {
             iperf3,
             native,
             browsers,
+            stamp: self.stamp,
         };
         let spec = ServerSpec {
             local,
@@ -408,6 +418,17 @@ impl ServeArgs {
         service.web = web;
 
         Ok(service)
+    }
+
+    fn check_stamp(&self) -> Result<(), String> {
+        match self.stamp {
+            Some(_) if self.allow.is_empty() => Err(
+                "--stamp: the source of a UDP packet can be forged, so the reflector answers named \
+                 addresses only; add --allow 192.0.2.0/24 with the network of your senders"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// No dialect is open to everybody while a token seems to guard the server.

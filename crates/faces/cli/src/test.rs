@@ -22,7 +22,7 @@ use linerate::diagnose::ProfileFiles;
 use linerate::expect::missed_by_run;
 use linerate::path::report;
 use linerate::path::{
-    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget,
+    IdentityOptions, Login, Observers, PathResult, PathTest, STAMP_PORT, SideProbe, Target, forget,
     host_and_port, plan, test_path,
 };
 use linerate::progress::style;
@@ -133,15 +133,15 @@ pub(crate) struct TestArgs {
     /// The server: linerate serve, or iperf3 from version 3.12 on
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
-    /// Port of the server, where HOST has none
-    #[arg(short, long, default_value_t = PORT)]
-    port: u16,
+    /// Port of the server, where HOST has none [default: 5201, and 862 of stamp]
+    #[arg(short, long)]
+    port: Option<u16>,
     /// Time and data: quick (11 s), default (27 s), thorough (70 s), draft09 (parameters of the
     /// IETF draft on responsiveness)
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: ProfileArg,
     /// Only these phases: size, idle, down, up, both, datagrams, and by name alone rr, crr, cps,
-    /// pps, pace, capacity, hops
+    /// pps, pace, capacity, hops, stamp
     #[arg(long, value_name = "PHASE,...", value_delimiter = ',', value_parser = phase)]
     only: Vec<PhaseKind>,
     /// Without these phases
@@ -300,6 +300,7 @@ Phases:
   pace       datagrams on a schedule of 1000 per second; --rate 9.6M is 20000 (60 bytes each)
   capacity   most bits per second of IP packets, RFC 9097
   hops       routers of the path from both ends, without load; loads and idle measure them anyway
+  stamp      delay, queues and loss by direction to a STAMP reflector (RFC 8762), by itself
 
 The server's key is remembered at the first test and compared afterwards, like ssh does.
 
@@ -309,6 +310,7 @@ Examples:
   linerate test 192.0.2.7 --expect 'down>=900M,p99<5ms'  exit code 5 where it is not
   linerate test 192.0.2.7 --only idle,rr           delays and requests alone
   linerate test 192.0.2.7 --only hops --names      which routers are on the path?
+  linerate test 192.0.2.7 --only stamp             delay and loss of a router's reflector
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer, refused, or another \
 identity than demanded, 5 a limit of --expect was missed, 130 interrupted.";
@@ -362,7 +364,9 @@ impl TestArgs {
             );
         }
 
-        let (host, port) = host_and_port(&self.host, self.port)?;
+        let is_stamp = self.is_stamp()?;
+        let default = if is_stamp { STAMP_PORT } else { PORT };
+        let (host, port) = host_and_port(&self.host, self.port.unwrap_or(default))?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
@@ -405,6 +409,34 @@ impl TestArgs {
         };
 
         Ok(Resolved::Test(Box::new((test, record))))
+    }
+
+    /// True for packets of STAMP, whose reflector is no server of tests.
+    fn is_stamp(&self) -> Result<bool, String> {
+        if !self.only.contains(&PhaseKind::Stamp) {
+            return Ok(false);
+        }
+
+        let identity = &self.identity;
+        let demands_identity = identity.pin.is_some()
+            || identity.token_file.is_some()
+            || identity.username.is_some()
+            || identity.native;
+        match self.only.as_slice() {
+            [_] if demands_identity => Err(
+                "--only stamp: a session reflector has no key; leave out --pin, --token-file, \
+                 --username and --native"
+                    .to_owned(),
+            ),
+            [_] if self.control_via.is_some() => {
+                Err("--only stamp: it has no control connection for --control-via".to_owned())
+            }
+            [_] => Ok(true),
+            _ => Err(
+                "--only stamp: a session reflector has no other phase; run the others by themselves"
+                    .to_owned(),
+            ),
+        }
     }
 
     fn spec(self) -> PathSpec {

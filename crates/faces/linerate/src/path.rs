@@ -15,7 +15,7 @@ pub use linerate_path::plan::plan;
 pub use linerate_path::report;
 pub use linerate_path::run::Observers;
 pub use linerate_path::run::identity::{forget, host_key_file};
-pub use linerate_path::spec::{IdentityOptions, PathTest, SideProbe, host_and_port};
+pub use linerate_path::spec::{IdentityOptions, PathTest, STAMP_PORT, SideProbe, host_and_port};
 
 /// Result of the examination of a path.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ mod mos;
 mod responsiveness;
 mod samples;
 mod series;
+mod stamp;
 mod unmeasured;
 
 use linerate_model::path::{
@@ -37,6 +38,7 @@ use marks::marks;
 use missing::Absent;
 pub(crate) use responsiveness::responsiveness_class;
 pub use samples::samples;
+pub(crate) use stamp::{stamp, stamp_samples};
 use unmeasured::has_silent_direction;
 pub use unmeasured::{is_partial, unmeasured};
 

@@ -292,6 +292,7 @@ fn profile_seconds(kind: PhaseKind) -> [u64; 4] {
         K::Rr | K::Crr | K::Pace => [2, 5, 10, 5],
         K::Cps | K::Pps => [5, 15, 30, 15],
         K::Capacity => [10; 4],
+        K::Stamp => profile_seconds(K::Idle),
     }
 }
 
@@ -308,6 +309,7 @@ fn duration(kind: PhaseKind, spec: &PathSpec) -> Duration {
     let usual = of(kind);
 
     match spec.load {
+        Some(load) if kind == PhaseKind::Stamp => load,
         // All loads are scaled alike.
         Some(load) if !kind.load_directions().is_empty() => {
             load.mul_f64(usual.as_secs_f64() / of(PhaseKind::Down).as_secs_f64())

@@ -8,6 +8,7 @@ mod names;
 mod native;
 mod observers;
 mod searches;
+mod stamp;
 mod steering;
 
 use std::time::{Duration, Instant};
@@ -49,6 +50,10 @@ pub fn examine(
         interrupts,
         observers: observers.reborrow(),
     };
+    if test.spec.only.contains(&PhaseKind::Stamp) {
+        return stamp::examine(start, planned);
+    }
+
     let target = &test.target;
     let demand = identity::demand(&test.identity, target)?;
     let announcement = announcement(test, planned);

@@ -9,6 +9,7 @@ use linerate_engine::dialect::native::client::{Login, Target};
 use linerate_model::path::PathSpec;
 
 pub use host_port::host_and_port;
+pub use linerate_engine::dialect::stamp::client::PORT as STAMP_PORT;
 
 /// Object and options of an examination.
 #[derive(Debug, Clone)]

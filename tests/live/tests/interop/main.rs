@@ -126,6 +126,7 @@ mod path {
     mod remapped;
     mod resume;
     mod shaped;
+    mod stamp;
     mod trust;
     mod unreached;
 }

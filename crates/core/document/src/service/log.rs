@@ -325,6 +325,12 @@ fn line_of(event: &ServerEvent) -> Line {
             format!("browsers: {url}"),
             json!({ "url": url }),
         ),
+        E::Stamp { address } => line(
+            Level::Info,
+            "stamp",
+            format!("STAMP: session reflector at {address} (UDP)"),
+            json!({ "address": address.to_string() }),
+        ),
         E::Reloaded => line(
             Level::Info,
             "reloaded",

@@ -94,6 +94,11 @@ impl<'a> Server<'a> {
         &self.spec
     }
 
+    /// Where the shared listener is bound.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.context.listeners.address()
+    }
+
     pub(crate) fn add(&mut self, mut dialect: Box<dyn ServerDialect>) -> Result<(), EngineError> {
         let index = self.dialects.len();
         for listener in dialect.take_listeners() {

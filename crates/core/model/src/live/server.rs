@@ -100,6 +100,7 @@ impl LiveState {
             ServerEvent::HandshakeFailed { .. }
             | ServerEvent::Reloaded
             | ServerEvent::Browsers { .. }
+            | ServerEvent::Stamp { .. }
             | ServerEvent::ResultStored { .. }
             | ServerEvent::HostKey { .. } => {}
         }

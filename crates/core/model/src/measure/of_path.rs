@@ -10,6 +10,7 @@ use crate::stored_name;
 pub fn of_path(report: &PathReport) -> Vec<Measure> {
     let mut found = Measures::default();
     found.idle(report);
+    found.stamp(report);
 
     for phase in &report.phases {
         found.load(phase);
@@ -113,6 +114,20 @@ impl Measures {
         }
 
         self.add(M::JitterNs, Way::Sum, idle.jitter_ns.map(|ns| ns as f64));
+    }
+
+    fn stamp(&mut self, report: &PathReport) {
+        let Some(stamp) = &report.stamp else { return };
+        let rtt = report.idle.as_ref().and_then(|idle| idle.rtt);
+        let arrived = stamp.sent.saturating_sub(stamp.lost_up.unwrap_or_default());
+        for (way, lost, of) in [
+            (Way::Forward, stamp.lost_up, stamp.sent),
+            (Way::Reverse, stamp.lost_down, arrived),
+            (Way::Sum, rtt.map(|rtt| rtt.lost), stamp.sent),
+        ] {
+            let lost = lost.filter(|_| of > 0);
+            self.add(M::LostShare, way, lost.map(|lost| lost as f64 / of as f64));
+        }
     }
 
     fn load(&mut self, phase: &LoadPhase) {
@@ -302,7 +317,8 @@ fn keys(measure: M, way: Option<Way>) -> Vec<&'static str> {
         ],
         M::ResponsivenessRpm => vec![absent::RESPONSIVENESS, load],
         M::LoadedMos => vec![absent::CALL, absent::LOADED_RTT, load],
-        M::LostShare | M::ReorderedShare | M::JitterNs => vec![absent::DATAGRAMS],
+        M::LostShare => vec![absent::DATAGRAMS, absent::LOSS_BY_DIRECTION],
+        M::ReorderedShare | M::JitterNs => vec![absent::DATAGRAMS],
         M::OneWayP50Ns | M::OneWayP99Ns => vec![absent::ONE_WAY_DELAY, PhaseKind::Idle.name()],
         M::CpuServerCores => vec![absent::SERVER_FACTS, load],
         M::MtuBytes => match way {

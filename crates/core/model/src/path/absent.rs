@@ -33,6 +33,8 @@ pub const HOPS: &str = "hops";
 pub const DATAGRAMS: &str = "datagrams";
 /// Loss by place at the server.
 pub const LOSS_BY_PLACE: &str = "loss by place at the server";
+/// Loss of each direction.
+pub const LOSS_BY_DIRECTION: &str = "loss by direction";
 /// Round-trip time that the server's TCP measures as sender.
 pub const SERVER_RTT: &str = "RTT as the server's TCP measures it";
 /// Facts and CPU time of the server.

@@ -33,11 +33,13 @@ pub enum PhaseKind {
     Pace,
     /// IP-layer capacity, RFC 9097.
     Capacity,
+    /// Packets of STAMP to a session reflector, RFC 8762.
+    Stamp,
 }
 
 impl PhaseKind {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Size,
         Self::Hops,
         Self::Idle,
@@ -51,6 +53,7 @@ impl PhaseKind {
         Self::Pps,
         Self::Pace,
         Self::Capacity,
+        Self::Stamp,
     ];
 
     /// It consists of requests and responses, each connection of which has one at a time.
@@ -89,6 +92,7 @@ impl PhaseKind {
             Self::Pps => "pps",
             Self::Pace => "pace",
             Self::Capacity => "capacity",
+            Self::Stamp => "stamp",
         }
     }
 }

@@ -20,6 +20,7 @@ mod phase;
 mod report;
 mod samples;
 mod spec;
+mod stamp;
 mod target;
 mod transferred;
 
@@ -43,5 +44,6 @@ pub use phase::{
 pub use report::{CallQuality, Grade, IdleDelays, PATH_SCHEMA, PathReport, PathState, ProbeKind};
 pub use samples::{SampleKind, SampleSeries};
 pub use spec::{PathSpec, Profile};
+pub use stamp::StampResult;
 pub use target::{Dialect, Identity, PathTarget};
 pub use transferred::{LoadSample, StreamTotals, SubflowRow};

@@ -10,6 +10,7 @@ use super::clock::ClockEstimate;
 use super::load_phase::LoadPhase;
 use super::other_phases::{Datagrams, RateLadder, Transactions};
 use super::packets::{Marks, PathMtu};
+use super::stamp::StampResult;
 use super::target::PathTarget;
 use super::{Delay, Profile};
 
@@ -55,6 +56,9 @@ pub struct PathReport {
     /// Without load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleDelays>,
+    /// What only a STAMP session shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<StampResult>,
     /// Under load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<LoadPhase>,
@@ -97,6 +101,7 @@ impl PathReport {
             marks: None,
             path: PathHops::default(),
             idle: None,
+            stamp: None,
             phases: Vec::new(),
             datagrams: Vec::new(),
             transactions: Vec::new(),

@@ -57,6 +57,8 @@ pub enum Dialect {
     Native,
     /// That of iperf3; what only linerate measures is absent.
     Iperf3,
+    /// STAMP (RFC 8762), which has no control connection.
+    Stamp,
     /// That of a speed test, whose report was imported.
     SpeedTest,
 }

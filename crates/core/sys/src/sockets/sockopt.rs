@@ -23,8 +23,9 @@ pub use crate::option::SocketOption;
 pub use flow_label::{lease_flow_label, with_flow_label};
 pub use ip::{
     IP_BIND_ADDRESS_NO_PORT, IP_MTU_DISCOVER, IP_MULTICAST_ALL, IPV6_MTU_DISCOVER, IPV6_V6ONLY,
-    path_mtu, set_dont_fragment, set_local_port_range, set_path_mtu_probe, set_receive_errors,
-    set_receive_icmp_extensions, set_receive_tos, set_receive_ttl, set_tos, set_ttl,
+    path_mtu, set_dont_fragment, set_local_port_range, set_path_mtu_probe, set_receive_destination,
+    set_receive_errors, set_receive_icmp_extensions, set_receive_tos, set_receive_ttl, set_tos,
+    set_ttl,
 };
 pub use multicast::{join_group, set_multicast_ttl};
 pub use sctp::{SCTP_NODELAY, sctp_bindx, set_sctp_init_streams};

@@ -7,6 +7,7 @@ mod error_queue;
 mod message;
 mod recv_batch;
 mod send_batch;
+mod send_from;
 mod send_marked;
 
 use std::io;
@@ -26,6 +27,7 @@ pub use error_queue::{ErrorOrigin, QueuedError, take_error};
 pub use message::{Message, recv_message};
 pub use recv_batch::{RecvBatch, SLOT_LEN_MAX, SLOTS_MAX};
 pub use send_batch::{BATCH_MAX, SEGMENTS_MAX, send_many, send_segmented};
+pub use send_from::send_from;
 pub use send_marked::send_with_tos;
 
 /// [`recv`] with the sender's address, unmapped (recvfrom(2)).

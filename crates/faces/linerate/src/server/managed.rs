@@ -52,6 +52,7 @@ fn trace(event: &ServerEvent) {
         } => debug!(%peer, explanation, "handshake failed"),
         ServerEvent::HostKey { text } => debug!(key = text, "host key"),
         ServerEvent::Browsers { url } => debug!(url, "browsers"),
+        ServerEvent::Stamp { address } => debug!(%address, "session reflector"),
         ServerEvent::Reloaded => debug!("access lists reloaded"),
         ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
         _ => {}

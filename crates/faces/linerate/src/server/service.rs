@@ -17,7 +17,8 @@ use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind};
-use linerate_sys::error::io_text;
+use linerate_sys::errno::EACCES;
+use linerate_sys::error::{io_text, strerror};
 use linerate_sys::privileges::{self, User};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{process, sd_notify};
@@ -100,14 +101,25 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
         );
     }
 
-    match spec.policy.iperf2 {
-        // A failure without the number of the first listener is one of the second.
-        Iperf2Listener::Port(port) => in_use::explained(
-            &failure.message,
-            port,
-            "choose another one with --iperf2-port",
-        ),
-        _ => failure.to_string(),
+    let iperf2 = match spec.policy.iperf2 {
+        Iperf2Listener::Port(port) => Some((port, "choose another one with --iperf2-port")),
+        _ => None,
+    };
+    let stamp = spec
+        .policy
+        .stamp
+        .map(|port| (port, "choose another one with --stamp PORT"));
+    // A failure without the number of the first listener is one of another listener.
+    let of_listener =
+        |(port, _): &(u16, &str)| failure.message.starts_with(&format!("port {port} "));
+    match iperf2.into_iter().chain(stamp).find(of_listener) {
+        Some((_, remedy)) if failure.message.ends_with(&strerror(EACCES)) => {
+            let first = privileges::first_port_for_all();
+            let need = "need root or CAP_NET_BIND_SERVICE";
+            format!("{failure}\nhint: ports below {first} {need}; {remedy}")
+        }
+        Some((port, remedy)) => in_use::explained(&failure.message, port, remedy),
+        None => failure.to_string(),
     }
 }
 

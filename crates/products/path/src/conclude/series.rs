@@ -1,6 +1,6 @@
 //! Bytes and round trips over time.
 
-use linerate_model::path::{LoadSample, LoadWindow, PathDirection, PhaseResult};
+use linerate_model::path::{LoadSample, LoadWindow, PathDirection, PhaseResult, ProbeSample};
 use linerate_model::units::{ns_to_s, rate_bps};
 
 use super::input::ConcludeInput;
@@ -124,9 +124,13 @@ pub(super) fn merged(phase: &PhaseResult) -> Vec<LoadSample> {
 /// Round trips over time since the start of the phase. Of more points than a report holds, those next to each other become the
 /// worst of them.
 pub(super) fn round_trips(phase: &PhaseResult) -> Vec<(u64, Option<i64>)> {
-    let started_ns = started_ns(phase);
-    let size = phase.udp.len().div_ceil(POINTS_MAX).max(1);
-    let point = |samples: &[linerate_model::path::ProbeSample]| {
+    round_trips_of(&phase.udp, started_ns(phase))
+}
+
+/// Round trips over time since `started_ns`.
+pub(super) fn round_trips_of(probes: &[ProbeSample], started_ns: u64) -> Vec<(u64, Option<i64>)> {
+    let size = probes.len().div_ceil(POINTS_MAX).max(1);
+    let point = |samples: &[ProbeSample]| {
         let first = samples.first()?;
         // A lost probe is the worst of its neighbours.
         let rtts: Option<Vec<i64>> = samples.iter().map(|sample| sample.rtt_ns()).collect();
@@ -137,7 +141,7 @@ pub(super) fn round_trips(phase: &PhaseResult) -> Vec<(u64, Option<i64>)> {
             rtts.and_then(|rtts| rtts.into_iter().max()),
         ))
     };
-    phase.udp.chunks(size).filter_map(point).collect()
+    probes.chunks(size).filter_map(point).collect()
 }
 
 /// Start of the phase on the clock of its probes. Where it is not known, the first of them.

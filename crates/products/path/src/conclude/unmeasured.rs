@@ -31,7 +31,7 @@ pub fn unmeasured(phase: &PhaseResult) -> Option<String> {
             (!is_answered).then(|| lacks("connections", "no request was answered".to_owned()))
         }
 
-        PhaseKind::Idle => {
+        PhaseKind::Idle | PhaseKind::Stamp => {
             let connections = [&phase.foreign.tcp, &phase.foreign.tls, &phase.foreign.echo];
             let mut probes = phase.udp.iter().chain(connections.into_iter().flatten());
             let is_answered = probes.any(|sample| sample.received_ns.is_some());

@@ -39,6 +39,14 @@ fn delays(report: &PathReport) -> Option<Table> {
         rows.extend(named("idle", known));
     }
 
+    if let Some(stamp) = &report.stamp {
+        let known = [
+            ("queue down", stamp.queue_down),
+            ("queue up", stamp.queue_up),
+        ];
+        rows.extend(named("stamp", known));
+    }
+
     rows.extend(report.phases.iter().flat_map(under_load));
     for datagrams in &report.datagrams {
         let head = format!("{} {}", datagrams.kind.name(), datagrams.direction.name());

@@ -23,10 +23,15 @@ pub(super) fn results(report: &PathReport) -> Vec<Block> {
     lines(
         &mut blocks,
         "Queues",
-        report.phases.iter().filter_map(queues),
+        report
+            .phases
+            .iter()
+            .filter_map(queues)
+            .chain(stamp_queues(report)),
     );
     lines(&mut blocks, "Idle", idle(report));
-    lines(&mut blocks, "Loss", lost_probes(report, 0.0));
+    let lost = lost_probes(report, 0.0).into_iter();
+    lines(&mut blocks, "Loss", lost.chain(stamp_losses(report)));
     lines(
         &mut blocks,
         "Datagrams",
@@ -75,7 +80,29 @@ fn queues(phase: &LoadPhase) -> Option<String> {
     ))
 }
 
-fn idle(report: &PathReport) -> Vec<String> {
+/// Queues of a STAMP session: `up 12 us, down 9 us above the smallest delay (p90)`
+pub(super) fn stamp_queues(report: &PathReport) -> Option<String> {
+    let stamp = report.stamp.as_ref()?;
+    let p90 = |delay: Option<Delay>, name: &str| {
+        Some(format!("{name} {}", wording::signed_ns(delay?.p90_ns?)))
+    };
+    let queues = wording::joined([p90(stamp.queue_up, "up"), p90(stamp.queue_down, "down")])?;
+    Some(format!("{queues} above the smallest delay (p90)"))
+}
+
+/// Losses of a STAMP session: `up 3 of 100, down 0 of 97`
+pub(super) fn stamp_losses(report: &PathReport) -> Option<String> {
+    let stamp = report.stamp.as_ref()?;
+    let (up, down, sent) = (stamp.lost_up?, stamp.lost_down?, stamp.sent);
+    let unplaced = stamp.lost_unplaced.filter(|count| *count > 0);
+    let unplaced = unplaced.map_or_else(String::new, |count| format!(", {count} at the end"));
+    let arrived = sent.saturating_sub(up);
+    Some(format!(
+        "up {up} of {sent}, down {down} of {arrived}{unplaced}"
+    ))
+}
+
+pub(super) fn idle(report: &PathReport) -> Vec<String> {
     let Some(idle) = &report.idle else {
         return Vec::new();
     };

@@ -52,6 +52,11 @@ pub(super) fn blocks(
     let lost = rows::lost_probes(report, LOSS_SHARE_MIN);
     let lost = lost.into_iter().chain(lossy.map(phases::lost_datagrams));
     lines(&mut parts, results, "Loss", lost);
+    if report.stamp.is_some() {
+        lines(&mut parts, results, "Delay", rows::idle(report));
+    }
+    lines(&mut parts, results, "Queues", rows::stamp_queues(report));
+    lines(&mut parts, results, "Loss", rows::stamp_losses(report));
     let udp = datagrams(!has_loads).flat_map(phases::datagrams);
     lines(&mut parts, results, "UDP", udp);
     let requests = report.transactions.iter().map(phases::transactions);

@@ -66,6 +66,18 @@ pub fn set_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
     Ok(())
 }
 
+/// Lets [`crate::udp::Message::to`] be filled in: local address of received packets (`IP_PKTINFO`,
+/// Linux 2.2, ip(7); `IPV6_RECVPKTINFO`, Linux 2.6.14, ipv6(7), which has mapped addresses of IPv4).
+///
+/// # Errors
+/// The operating system's.
+pub fn set_receive_destination(fd: impl AsFd, on: bool) -> Result<()> {
+    match is_v6(&fd)? {
+        true => RECEIVE_DESTINATION_V6.set(fd, on),
+        false => RECEIVE_DESTINATION.set(fd, on),
+    }
+}
+
 /// Lets [`crate::udp::Message::ttl`] be filled in: time to live and hop limit of received packets
 /// (`IP_RECVTTL`, Linux 2.2, `IPV6_RECVHOPLIMIT`, Linux 2.6.14); of both families on an IPv6
 /// socket.
@@ -187,6 +199,8 @@ const RECEIVE_TOS: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVTOS);
 const RECEIVE_TRAFFIC_CLASS: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVTCLASS);
 const TTL: SocketOption = option!(IPPROTO_IP, IP_TTL);
 const HOP_LIMIT: SocketOption = option!(IPPROTO_IPV6, IPV6_UNICAST_HOPS);
+const RECEIVE_DESTINATION: SocketOption<bool> = option!(IPPROTO_IP, IP_PKTINFO);
+const RECEIVE_DESTINATION_V6: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVPKTINFO);
 const RECEIVE_TTL: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVTTL);
 const RECEIVE_HOP_LIMIT: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
 const IPV4_PATH_MTU: SocketOption<u32> = option!(IPPROTO_IP, IP_MTU);

@@ -1,7 +1,7 @@
 //! A received message, and what the kernel attaches to it (cmsg(3)).
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_int, c_uint, iovec, msghdr};
@@ -33,6 +33,9 @@ pub struct Message<'a> {
     /// Time to live (IPv4) or hop limit (IPv6) with which the packet arrived. `None` without
     /// [`crate::sockopt::set_receive_ttl`].
     pub ttl: Option<u8>,
+    /// Local address that the packet was sent to, unmapped. `None` without
+    /// [`crate::sockopt::set_receive_destination`].
+    pub to: Option<IpAddr>,
 }
 
 /// See [`Message::arrival_ns`].
@@ -89,6 +92,7 @@ impl<'a> Message<'a> {
             stamped_unix_ns: attached.stamped_unix_ns,
             tos: attached.tos,
             ttl: attached.ttl,
+            to: attached.to,
         }
     }
 }
@@ -143,6 +147,7 @@ pub(super) struct Attached {
     pub(super) stamped_unix_ns: Option<u64>,
     pub(super) tos: Option<u8>,
     pub(super) ttl: Option<u8>,
+    pub(super) to: Option<IpAddr>,
     /// `struct sock_extended_err`, and perhaps an address behind it.
     pub(super) error: Option<Vec<u8>>,
 }
@@ -179,6 +184,9 @@ impl Attached {
             (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
                 self.ttl = header_field(data);
             }
+            // `ipi_spec_dst` of `in_pktinfo` (ip(7)), `ipi6_addr` of `in6_pktinfo` (ipv6(7)).
+            (libc::SOL_IP, libc::IP_PKTINFO) => self.to = address::<4>(data.get(4..)),
+            (libc::SOL_IPV6, libc::IPV6_PKTINFO) => self.to = address::<16>(Some(data)),
             (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
                 self.error = Some(data.to_vec());
             }
@@ -225,6 +233,15 @@ fn header_field(data: &[u8]) -> Option<u8> {
     }
 }
 
+/// The address at the begin of these bytes, unmapped.
+fn address<const N: usize>(data: Option<&[u8]>) -> Option<IpAddr>
+where
+    IpAddr: From<[u8; N]>,
+{
+    let address = data?.first_chunk::<N>()?;
+    Some(IpAddr::from(*address).to_canonical())
+}
+
 /// A time since 1970; `None` for one before and for fewer bytes than a `timespec`.
 fn nanoseconds(data: &[u8]) -> Option<u64> {
     if data.len() < size_of::<libc::timespec>() {
@@ -241,8 +258,8 @@ fn nanoseconds(data: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(rest)
 }
 
-/// Room for the control messages of one message, aligned as `cmsghdr` wants it: length of a segment
-/// or an extended error with an address, time, type of service, time to live.
+/// Room for the control messages of one message, aligned as `cmsghdr` wants it: length of a segment,
+/// a local address, or an extended error with an address, time, type of service, time to live.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(super) struct Control([u64; CONTROL_WORDS]);
