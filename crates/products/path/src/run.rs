@@ -1,13 +1,17 @@
 //! The phases of a test against a server, native or of iperf3, and the report of them.
 
+mod beside;
 mod ceilings;
 mod examination;
+mod far_hops;
 pub mod identity;
 mod iperf3;
 mod names;
 mod native;
+mod ndt7;
 mod observers;
 mod searches;
+mod side_probe;
 mod steering;
 
 use std::time::{Duration, Instant};
@@ -49,6 +53,10 @@ pub fn examine(
         interrupts,
         observers: observers.reborrow(),
     };
+    if test.is_ndt7 {
+        return ndt7::examine(start);
+    }
+
     let target = &test.target;
     let demand = identity::demand(&test.identity, target)?;
     let announcement = announcement(test, planned);

@@ -15,6 +15,8 @@ pub use host_port::host_and_port;
 pub struct PathTest {
     /// The server.
     pub target: Target,
+    /// The protocol is ndt7; without it the server's first bytes decide.
+    pub is_ndt7: bool,
     /// Phases, time and data.
     pub spec: PathSpec,
     /// Demands on its identity.

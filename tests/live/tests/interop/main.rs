@@ -123,6 +123,7 @@ mod path {
     mod loss;
     mod many_clients;
     mod modes;
+    mod ndt7;
     mod remapped;
     mod resume;
     mod shaped;

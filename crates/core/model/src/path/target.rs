@@ -57,6 +57,8 @@ pub enum Dialect {
     Native,
     /// That of iperf3; what only linerate measures is absent.
     Iperf3,
+    /// That of ndt7, the speed test of M-Lab; what only linerate measures is absent.
+    Ndt7,
     /// That of a speed test, whose report was imported.
     SpeedTest,
 }

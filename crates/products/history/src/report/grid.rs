@@ -57,7 +57,9 @@ impl GridReport<'_> {
     /// The report for a terminal.
     pub fn text(&self, style: Style) -> String {
         let mut blocks = vec![Block::Title(self.verdict()), Block::Space];
-        blocks.push(Block::List(self.changes()));
+        if !self.episodes.is_empty() {
+            blocks.push(Block::List(self.changes()));
+        }
         let mut rows: Vec<&GridRow> = self.grid().rows.iter().collect();
         // Those with a change come first.
         let changed: BTreeSet<usize> = self.episodes.iter().flat_map(|one| one.rows.clone()).collect();
@@ -162,10 +164,11 @@ impl GridReport<'_> {
             count => counted(count, "host"),
         };
         let last = grid.starts_unix_ms.len().saturating_sub(1);
+        let changes = counted(self.episodes.len(), "change");
         let badge = match (self.open().next(), self.episodes.is_empty()) {
-            (Some(_), _) => Badge::new("worse", Severity::High, ""),
-            (None, false) => Badge::new("recovered", Severity::Low, ""),
-            (None, true) => Badge::new("steady", Severity::Info, ""),
+            (Some(_), _) => Badge::new("worse", Severity::High, changes),
+            (None, false) => Badge::new("recovered", Severity::Low, changes),
+            (None, true) => Badge::new("steady", Severity::Info, changes),
         };
 
         let unit = grid.measure.info().unit;
@@ -267,9 +270,11 @@ impl GridReport<'_> {
             let value = line.row.and_then(|row| of(&|run| row.values[run]));
             let shown = value.map_or(percent, |value| unit.text(value));
             let start = runs.first().map_or_else(String::new, |run| self.start(*run));
+            // A stretch of time without a run is empty.
+            let is_lacking = share.is_none() && !runs.is_empty();
             HeatCell {
                 share,
-                text: String::new(),
+                text: if is_lacking { "–" } else { "" }.to_owned(),
                 title: format!("{}, {start}: {shown}", line.name),
                 is_framed: runs.iter().any(|run| line.flags.contains(run)),
             }
@@ -285,7 +290,7 @@ impl GridReport<'_> {
         HeatMap {
             title: "Over time".to_owned(),
             note: format!(
-                "full colour: {subject} as usual; pale: slow; empty: no result; framed: a change begins"
+                "full colour: {subject} as usual; pale: slow; –: no result; framed: a change begins"
             ),
             columns: names.collect(),
             rows: rows.collect(),
