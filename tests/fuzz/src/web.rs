@@ -12,7 +12,11 @@ const TEXT_MAX: usize = 64;
 /// Frames of both ends are read alike in one piece and in segments, and nothing is kept beyond the
 /// bound.
 pub fn frames(cuts: &[u8], bytes: &[u8]) {
-    for reader in [FrameReader::counting, || FrameReader::keeping(TEXT_MAX), || FrameReader::of_server(TEXT_MAX)] {
+    for reader in [
+        FrameReader::counting,
+        || FrameReader::keeping(TEXT_MAX),
+        || FrameReader::of_server(TEXT_MAX),
+    ] {
         let whole = read(reader(), [bytes]);
         assert_eq!(whole, read(reader(), pieces(cuts, bytes)));
         assert!(whole.0.iter().all(|message| match message {

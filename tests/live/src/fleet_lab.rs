@@ -167,7 +167,9 @@ impl FleetLab {
             (self.host(number), DATA.to_owned(), from),
             (self.switch(), format!("d{number}"), to),
         ] {
-            run(&format!("tc -n {namespace} qdisc replace dev {device} root tbf {shaper}"));
+            run(&format!(
+                "tc -n {namespace} qdisc replace dev {device} root tbf {shaper}"
+            ));
         }
     }
 

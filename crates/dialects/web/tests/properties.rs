@@ -7,7 +7,7 @@ use proptest::prelude::*;
 #[path = "../../../../tests/fuzz/src/segments.rs"]
 mod segments;
 #[path = "../../../../tests/fuzz/src/web.rs"]
-mod web;
+pub mod web;
 
 /// Bytes that often are the begin of frames.
 fn frames() -> impl Strategy<Value = Vec<u8>> {

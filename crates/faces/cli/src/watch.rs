@@ -277,9 +277,7 @@ fn native_run_length(command: &[OsString]) -> Result<Duration, String> {
         Ok(Watchable::Test(args)) => test::run_length(*args),
         Ok(Watchable::Sweep(args)) => sweep::run_length(&args),
         Ok(Watchable::Http(args)) => http::run_length(&args),
-        Ok(Watchable::Fleet(args)) => {
-            fleet::run_length(args).map_err(|error| error.to_string())?
-        }
+        Ok(Watchable::Fleet(args)) => fleet::run_length(args).map_err(|error| error.to_string())?,
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => None,
         Err(error) => return Err(error.to_string().trim_end().to_owned()),
     };

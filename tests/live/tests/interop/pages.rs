@@ -467,11 +467,20 @@ fn fleet_round(number: usize, hosts: usize) -> Value {
     let mut record = record("complete", &[]);
     for (name, value) in [
         ("kind", json!("fleet")),
-        ("run_id", json!(format!("01890a5d-ac96-774b-bcce-{number:012x}"))),
-        ("started_unix_ms", json!(1_769_860_800_000_u64 + number as u64 * 600_000)),
+        (
+            "run_id",
+            json!(format!("01890a5d-ac96-774b-bcce-{number:012x}")),
+        ),
+        (
+            "started_unix_ms",
+            json!(1_769_860_800_000_u64 + number as u64 * 600_000),
+        ),
         ("trials", json!(trials.collect::<Vec<_>>())),
         ("links", json!({ "watch": "lab" })),
-        ("body", json!({ "fleet": { "plan": "0".repeat(32), "inputs": {} } })),
+        (
+            "body",
+            json!({ "fleet": { "plan": "0".repeat(32), "inputs": {} } }),
+        ),
     ] {
         record[name] = value;
     }
@@ -485,8 +494,16 @@ fn pages_over_time_are_inert_for_pairs_hosts_and_titles() {
     if browse(directory.path(), "about:blank").is_none() {
         return skip("chromium is not installed");
     }
-    for (name, hosts, subject) in [("pairs", 6, "host node-2"), ("hosts", 10, "host node-2"), ("titles", 0, "")] {
-        let store = directory.path().join(format!("{name}.db")).display().to_string();
+    for (name, hosts, subject) in [
+        ("pairs", 6, "host node-2"),
+        ("hosts", 10, "host node-2"),
+        ("titles", 0, ""),
+    ] {
+        let store = directory
+            .path()
+            .join(format!("{name}.db"))
+            .display()
+            .to_string();
         for number in 1..=30 {
             let mut round = fleet_round(number, hosts);
             if hosts == 0 {
@@ -498,14 +515,20 @@ fn pages_over_time_are_inert_for_pairs_hosts_and_titles() {
             }
             let file = directory.path().join("round.json");
             std::fs::write(&file, round.to_string()).expect("a file");
-            linerate(&format!("history import {} --store {store}", file.display()))
-                .finish()
-                .expect_code(0);
+            linerate(&format!(
+                "history import {} --store {store}",
+                file.display()
+            ))
+            .finish()
+            .expect_code(0);
         }
         let page = directory.path().join(format!("grid-{name}.html"));
-        linerate(&format!("report --grid --store {store} -o {}", page.display()))
-            .finish()
-            .expect_clean();
+        linerate(&format!(
+            "report --grid --store {store} -o {}",
+            page.display()
+        ))
+        .finish()
+        .expect_clean();
         let document = inert(directory.path(), &page, &format!("grid-{name}"));
         assert!(document.contains(subject), "{document}");
     }

@@ -67,7 +67,10 @@ impl Handshake {
         }
 
         let is = |name: &'static str, expected: &str| {
-            let named = head.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+            let named = head
+                .headers
+                .iter()
+                .filter(|field| field.name.eq_ignore_ascii_case(name));
             let mut values = named.filter_map(|field| str::from_utf8(field.value).ok());
             let is_expected = values.next().is_some_and(|value| value.trim() == expected);
             is_expected.then_some(()).ok_or(HandshakeError::Field(name))
@@ -146,22 +149,43 @@ mod tests {
     fn response_with_key_and_protocol_is_accepted_and_near_misses_are_not() {
         let (handshake, request) = Handshake::new("download", "lab:5201", NONCE);
         let request = String::from_utf8(request).expect("text");
-        assert!(request.starts_with("GET /ndt/v7/download HTTP/1.1\r\nHost: lab:5201\r\n"), "{request}");
-        assert!(request.contains("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"), "{request}");
+        assert!(
+            request.starts_with("GET /ndt/v7/download HTTP/1.1\r\nHost: lab:5201\r\n"),
+            "{request}"
+        );
+        assert!(
+            request.contains("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"),
+            "{request}"
+        );
 
         let response = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nConnection: \
                         Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
                         Sec-WebSocket-Protocol: net.measurementlab.ndt.v7\r\n\r\n";
         let accept = |text: &str| handshake.accept(text.as_bytes());
-        assert_eq!(accept(&format!("{response}\u{1}")), Ok(Some(response.len())));
+        assert_eq!(
+            accept(&format!("{response}\u{1}")),
+            Ok(Some(response.len()))
+        );
         assert_eq!(accept(&response[..response.len() - 1]), Ok(None));
 
         let rows = [
-            (response.replace("s3p", "S3p"), HandshakeError::Field("Sec-WebSocket-Accept")),
-            (response.replace("ndt.v7", "ndt.v8"), HandshakeError::Field("Sec-WebSocket-Protocol")),
+            (
+                response.replace("s3p", "S3p"),
+                HandshakeError::Field("Sec-WebSocket-Accept"),
+            ),
+            (
+                response.replace("ndt.v7", "ndt.v8"),
+                HandshakeError::Field("Sec-WebSocket-Protocol"),
+            ),
             (response.replace("101", "429"), HandshakeError::Status(429)),
-            ("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned(), HandshakeError::Syntax),
-            (format!("HTTP/1.1 101 A\r\nA: {}", "a".repeat(HEAD_BYTES_MAX)), HandshakeError::Syntax),
+            (
+                "SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned(),
+                HandshakeError::Syntax,
+            ),
+            (
+                format!("HTTP/1.1 101 A\r\nA: {}", "a".repeat(HEAD_BYTES_MAX)),
+                HandshakeError::Syntax,
+            ),
         ];
         for (text, error) in rows {
             assert_eq!(accept(&text), Err(error), "{text:.60}");
@@ -176,14 +200,25 @@ mod tests {
             "ElapsedTime":250000,"PacingRate":-1},"Test":"upload"}"#;
         let report = Report::parse(text).expect("a measurement");
         let kernel = report.tcp_info.expect("the kernel's state");
-        assert_eq!((kernel.rtt, kernel.total_retrans, kernel.busy_time), (Some(12_000), Some(3), None));
+        assert_eq!(
+            (kernel.rtt, kernel.total_retrans, kernel.busy_time),
+            (Some(12_000), Some(3), None)
+        );
         assert_eq!(report.received(), Some((250_000, 500)));
 
         let text = br#"{"AppInfo":{"ElapsedTime":7,"NumBytes":9},"Test":"upload"}"#;
         let report = Report::parse(text).expect("a measurement");
         assert_eq!((report.received(), report.tcp_info), (Some((7, 9)), None));
-        for garbage in [&b""[..], b"[]", b"{\"TCPInfo\":1}", b"{\"TCPInfo\":{\"RTT\":-1}}"] {
-            assert_eq!(Report::parse(garbage).and_then(|report| report.received()), None);
+        for garbage in [
+            &b""[..],
+            b"[]",
+            b"{\"TCPInfo\":1}",
+            b"{\"TCPInfo\":{\"RTT\":-1}}",
+        ] {
+            assert_eq!(
+                Report::parse(garbage).and_then(|report| report.received()),
+                None
+            );
         }
     }
 }

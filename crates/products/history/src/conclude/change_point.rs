@@ -104,11 +104,12 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
 }
 
 /// Position of the first value at the level after a change. The five values that show a change may
-/// begin a few values before or after it: the best split of the values around it decides.
-pub(crate) fn onset(values: &[f64], change: &ChangePoint) -> usize {
-    let (from, to) = (change.at.saturating_sub(AFTER), change.found_at);
+/// begin a few values before or after it: the best split of the values around it decides. The level
+/// before it is that since `start`, where the change before it began.
+pub(crate) fn onset(values: &[f64], change: &ChangePoint, start: usize) -> usize {
+    let (from, to) = (change.at.saturating_sub(AFTER).max(start), change.found_at);
     let levels = (
-        median(&values[change.at.saturating_sub(BEFORE)..change.at]),
+        median(&values[change.at.saturating_sub(BEFORE).max(start)..change.at]),
         median(&values[change.at..=to]),
     );
     let (Some(before), Some(after)) = levels else {

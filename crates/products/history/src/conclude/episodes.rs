@@ -115,7 +115,10 @@ fn begun(grid: &Grid, free: &[usize], at: usize, grouping: Grouping) -> Vec<Grou
         .unzip();
     let mut groups = grouping(&ratios);
     for group in &mut groups {
-        group.members.iter_mut().for_each(|place| *place = rows[*place]);
+        group
+            .members
+            .iter_mut()
+            .for_each(|place| *place = rows[*place]);
     }
     groups.retain(|group| group.members.iter().any(|row| bad.contains(row)));
 
@@ -141,7 +144,9 @@ fn ratio(row: &GridRow, at: usize) -> Option<CellRatio<'_>> {
     let ratio = match row.spell(at) {
         Some(spell) if spell.is_absent => ABSENT_RATIO,
         Some(spell) => row.level(spell.began..=at)? / spell.before,
-        None => row.level(last..=at)? / row.level(last.saturating_sub(BEFORE)..=last.checked_sub(1)?)?,
+        None => {
+            row.level(last..=at)? / row.level(last.saturating_sub(BEFORE)..=last.checked_sub(1)?)?
+        }
     };
     Some(CellRatio {
         key: &row.key,
@@ -212,7 +217,12 @@ impl Episode {
             Some(id) => format!(" ({id})"),
             None => String::new(),
         };
-        format!("{}: {} at {}{rule}", self.subject, self.text, when(self.began))
+        format!(
+            "{}: {} at {}{rule}",
+            self.subject,
+            self.text,
+            when(self.began)
+        )
     }
 
     /// `host c03: recovered at round 20`; `None` while it lasts.

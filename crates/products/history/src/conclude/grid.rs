@@ -8,7 +8,7 @@ use linerate_model::record::{Body, RunKind, RunRecord, RunState};
 use linerate_model::stats::median;
 
 use super::alarm::FAILURES_BEFORE_ALERT;
-use super::change_point::{BEFORE, change_points, onset};
+use super::change_point::{AFTER, BEFORE, change_points, onset};
 
 /// The measure of a fleet's cells.
 pub const CELL_MEASURE: MeasureName = MeasureName::ReceivedBps;
@@ -182,9 +182,8 @@ pub fn lacking(run: usize, record: &RunRecord) -> impl Iterator<Item = GridEntry
 impl GridRow {
     /// It is in a spell that was found by the end of run `at`.
     pub fn spell(&self, at: usize) -> Option<&Spell> {
-        let is_found = |spell: &&Spell| {
-            spell.found <= at && spell.ended.is_none_or(|(_, found)| at < found)
-        };
+        let is_found =
+            |spell: &&Spell| spell.found <= at && spell.ended.is_none_or(|(_, found)| at < found);
         self.spells.iter().find(is_found)
     }
 
@@ -197,11 +196,19 @@ impl GridRow {
 
 /// Spells of lower rates, by the changes of the values.
 fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Spell> {
-    let runs: Vec<usize> = (0..values.len()).filter(|at| values[*at].is_some()).collect();
+    let runs: Vec<usize> = (0..values.len())
+        .filter(|at| values[*at].is_some())
+        .collect();
     let values: Vec<f64> = values.iter().copied().flatten().collect();
     let mut spells: Vec<Spell> = Vec::new();
+    let mut start = 0;
     for change in change_points(info, &values) {
-        let (began, found) = (runs[onset(&values, &change)], runs[change.found_at]);
+        // The level before a change is that since the one before it, of five values at least.
+        start = start.min(change.at.saturating_sub(AFTER));
+        let level = &values[change.at.saturating_sub(BEFORE).max(start)..change.at];
+        let before = median(level).unwrap_or(0.0);
+        start = onset(&values, &change, start);
+        let (began, found) = (runs[start], runs[change.found_at]);
         let open = spells.last_mut().filter(|spell| spell.ended.is_none());
         match open {
             Some(spell) if !change.is_worse => spell.ended = Some((began, found)),
@@ -209,7 +216,7 @@ fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Spell> {
                 began,
                 found,
                 ended: None,
-                before: median(&values[change.at.saturating_sub(BEFORE)..change.at]).unwrap_or(0.0),
+                before,
                 is_absent: false,
             }),
             // Worse still, or better than it ever was.
@@ -223,7 +230,8 @@ fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Spell> {
 /// Spells of three or more runs in a row in which the row lacks a result.
 fn absent(values: &[Option<f64>], lacking: impl Iterator<Item = usize>) -> Vec<Spell> {
     let lacking: Vec<usize> = lacking.collect();
-    let has_value = |runs: std::ops::Range<usize>| runs.into_iter().find(|at| values[*at].is_some());
+    let has_value =
+        |runs: std::ops::Range<usize>| runs.into_iter().find(|at| values[*at].is_some());
     let in_a_row = lacking.chunk_by(|a, b| has_value(*a..*b).is_none());
     let long = in_a_row.filter(|runs| runs.len() >= FAILURES_BEFORE_ALERT as usize);
     long.map(|runs| {

@@ -57,12 +57,18 @@ impl GridReport<'_> {
     /// The report for a terminal.
     pub fn text(&self, style: Style) -> String {
         let mut blocks = vec![Block::Title(self.verdict()), Block::Space];
-        if !self.episodes.is_empty() {
+        // The only change is the verdict, while it lasts.
+        let is_said = self.episodes.len() == self.open().count() && self.episodes.len() < 2;
+        if !is_said {
             blocks.push(Block::List(self.changes()));
         }
         let mut rows: Vec<&GridRow> = self.grid().rows.iter().collect();
         // Those with a change come first.
-        let changed: BTreeSet<usize> = self.episodes.iter().flat_map(|one| one.rows.clone()).collect();
+        let changed: BTreeSet<usize> = self
+            .episodes
+            .iter()
+            .flat_map(|one| one.rows.clone())
+            .collect();
         let first = |row: &&GridRow| {
             let place = self.grid().rows.iter().position(|other| other == *row);
             !place.is_some_and(|place| changed.contains(&place))
@@ -125,7 +131,9 @@ impl GridReport<'_> {
     }
 
     fn open(&self) -> impl Iterator<Item = &Episode> {
-        self.episodes.iter().filter(|episode| episode.ended.is_none())
+        self.episodes
+            .iter()
+            .filter(|episode| episode.ended.is_none())
     }
 
     /// The newest change that lasts, else the newest of all.
@@ -135,12 +143,19 @@ impl GridReport<'_> {
             count => format!(", and {}", counted(count - 1, "more change")),
         };
         let runs = self.grid().starts_unix_ms.len();
-        let longest = self.grid().rows.iter().map(|row| row.values.iter().flatten().count());
+        let longest = self
+            .grid()
+            .rows
+            .iter()
+            .map(|row| row.values.iter().flatten().count());
         match (self.open().last(), self.episodes.last()) {
             (Some(open), _) => open.sentence(|at| self.run(at)) + &others(self.open().count()),
             (None, Some(last)) => last.recovery(|at| self.run(at)).unwrap_or_default(),
             (None, None) if longest.max().unwrap_or(0) < RUNS_MIN => {
-                format!("no change in {}; one shows from {RUNS_MIN} runs on", counted(runs, "run"))
+                format!(
+                    "no change in {}; one shows from {RUNS_MIN} runs on",
+                    counted(runs, "run")
+                )
             }
             (None, None) => format!("no change in {}", counted(runs, "run")),
         }
@@ -149,7 +164,9 @@ impl GridReport<'_> {
     /// Every change with its recovery, the newest first.
     fn changes(&self) -> Vec<String> {
         let line = |episode: &Episode| {
-            let recovery = episode.ended.map(|(at, _)| format!("; recovered at {}", self.run(at)));
+            let recovery = episode
+                .ended
+                .map(|(at, _)| format!("; recovered at {}", self.run(at)));
             episode.sentence(|at| self.run(at)) + &recovery.unwrap_or_default()
         };
         self.episodes.iter().rev().map(line).collect()
@@ -158,7 +175,9 @@ impl GridReport<'_> {
     fn head(&self) -> Head {
         let grid = self.grid();
         let hosts = grid.rows.iter().filter(|row| row.key.is_cell());
-        let hosts: BTreeSet<&str> = hosts.flat_map(|row| [&*row.key.source, &*row.key.sink]).collect();
+        let hosts: BTreeSet<&str> = hosts
+            .flat_map(|row| [&*row.key.source, &*row.key.sink])
+            .collect();
         let title = match hosts.len() {
             0 => counted(grid.rows.len(), "row"),
             count => counted(count, "host"),
@@ -180,7 +199,9 @@ impl GridReport<'_> {
         now.sort_by(|a, b| a.0.total_cmp(&b.0));
         let values: Vec<f64> = now.iter().map(|(value, _)| *value).collect();
         let middle = median(&values).map(|value| Card::new("median now", unit.text(value), ""));
-        let lowest = now.first().map(|(value, name)| Card::new("lowest now", unit.text(*value), &**name));
+        let lowest = now
+            .first()
+            .map(|(value, name)| Card::new("lowest now", unit.text(*value), &**name));
         let facts = [
             self.named.name.clone(),
             Some(counted(grid.starts_unix_ms.len(), "run")),
@@ -214,7 +235,9 @@ impl GridReport<'_> {
         Table::of("", "", rows)
             .text("row", |row| self.name(row))
             .number("usual", |row| value(usual(row)))
-            .number("lowest", |row| value(row.values.iter().copied().flatten().reduce(f64::min)))
+            .number("lowest", |row| {
+                value(row.values.iter().copied().flatten().reduce(f64::min))
+            })
             .number("last", |row| value(row.values.last().copied().flatten()))
     }
 
@@ -240,7 +263,8 @@ impl GridReport<'_> {
             hosts.entry(&row.key.sink).or_default().push(place);
         }
         let line = |(host, places): (&str, Vec<usize>)| {
-            let of_rows: Vec<Vec<Option<f64>>> = places.iter().map(|at| shares(&rows[*at])).collect();
+            let of_rows: Vec<Vec<Option<f64>>> =
+                places.iter().map(|at| shares(&rows[*at])).collect();
             let share = |run: usize| {
                 let shares: Vec<f64> = of_rows.iter().filter_map(|row| row[run]).collect();
                 median(&shares)
@@ -263,13 +287,20 @@ impl GridReport<'_> {
         let unit = self.grid().measure.info().unit;
         let cell = |line: &Line<'_>, runs: &Vec<usize>| {
             let of = |values: &dyn Fn(usize) -> Option<f64>| {
-                median(&runs.iter().filter_map(|run| values(*run)).collect::<Vec<_>>())
+                median(
+                    &runs
+                        .iter()
+                        .filter_map(|run| values(*run))
+                        .collect::<Vec<_>>(),
+                )
             };
             let share = of(&|run| line.shares[run]);
             let percent = known(share, |share| format!("{:.0} %", 100.0 * share));
             let value = line.row.and_then(|row| of(&|run| row.values[run]));
             let shown = value.map_or(percent, |value| unit.text(value));
-            let start = runs.first().map_or_else(String::new, |run| self.start(*run));
+            let start = runs
+                .first()
+                .map_or_else(String::new, |run| self.start(*run));
             // A stretch of time without a run is empty.
             let is_lacking = share.is_none() && !runs.is_empty();
             HeatCell {
@@ -284,8 +315,15 @@ impl GridReport<'_> {
             cells: columns.iter().map(|runs| cell(line, runs)).collect(),
         });
         let by_host = lines.iter().all(|line| line.row.is_none());
-        let subject = if by_host { "median of its pairs" } else { "rate" };
-        let names = columns.iter().map(|runs| runs.first().map_or_else(String::new, |run| self.head_of(*run)));
+        let subject = if by_host {
+            "median of its pairs"
+        } else {
+            "rate"
+        };
+        let names = columns.iter().map(|runs| {
+            runs.first()
+                .map_or_else(String::new, |run| self.head_of(*run))
+        });
 
         HeatMap {
             title: "Over time".to_owned(),
@@ -301,7 +339,10 @@ impl GridReport<'_> {
     /// The day of a run, or its time where all are of two days.
     fn head_of(&self, at: usize) -> String {
         let starts = &self.grid().starts_unix_ms;
-        let span = starts.last().zip(starts.first()).map_or(0, |(last, first)| last - first);
+        let span = starts
+            .last()
+            .zip(starts.first())
+            .map_or(0, |(last, first)| last - first);
         let part = if span > 2 * DAY_MS { 5..10 } else { 11..16 };
         self.start(at).get(part).unwrap_or_default().to_owned()
     }
@@ -310,7 +351,11 @@ impl GridReport<'_> {
     fn columns(&self) -> Vec<Vec<usize>> {
         let starts = &self.grid().starts_unix_ms;
         let is_fleet = self.named.first_round.is_some();
-        let longest = self.grid().rows.iter().map(|row| row.values.iter().flatten().count());
+        let longest = self
+            .grid()
+            .rows
+            .iter()
+            .map(|row| row.values.iter().flatten().count());
         let count = match is_fleet {
             true => starts.len(),
             // Each run is of one label.
@@ -321,7 +366,10 @@ impl GridReport<'_> {
         }
 
         let mut columns = vec![Vec::new(); count.clamp(1, COLUMNS_MAX)];
-        let (first, last) = (starts.first().copied().unwrap_or(0), starts.last().copied().unwrap_or(0));
+        let (first, last) = (
+            starts.first().copied().unwrap_or(0),
+            starts.last().copied().unwrap_or(0),
+        );
         let span = last.saturating_sub(first) + 1;
         for (run, start) in starts.iter().enumerate() {
             let place = (start.saturating_sub(first)) as usize * columns.len() / span as usize;
@@ -335,9 +383,7 @@ impl GridReport<'_> {
 fn usual(row: &GridRow) -> Option<f64> {
     let is_good = |at: &usize| {
         let mut spells = row.spells.iter();
-        !spells.any(|spell| {
-            spell.began <= *at && spell.ended.is_none_or(|(back, _)| *at < back)
-        })
+        !spells.any(|spell| spell.began <= *at && spell.ended.is_none_or(|(back, _)| *at < back))
     };
     let good = (0..row.values.len()).filter(is_good);
     median(&good.filter_map(|at| row.values[at]).collect::<Vec<_>>())
@@ -347,4 +393,126 @@ fn shares(row: &GridRow) -> Vec<Option<f64>> {
     let usual = usual(row).filter(|usual| *usual > 0.0);
     let share = |value: &Option<f64>| Some(value.as_ref()? / usual?);
     row.values.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conclude::episodes::{Group, episodes};
+    use crate::conclude::grid::{CELL_MEASURE, RowKey};
+
+    /// Rows of a number of hosts over runs ten minutes apart; the value of a cell in a run.
+    fn grid(hosts: usize, runs: usize, value: impl Fn(usize, usize, usize) -> Option<f64>) -> Grid {
+        let cells = (0..hosts).flat_map(|a| (0..hosts).map(move |b| (a, b)));
+        let entries = cells.filter(|(a, b)| a != b).flat_map(|(a, b)| {
+            let value = &value;
+            (0..runs).map(move |run| {
+                let key = RowKey {
+                    source: format!("h{a}"),
+                    sink: format!("h{b}"),
+                    treatment: "lab".to_owned(),
+                };
+                (run, key, value(run, a, b))
+            })
+        });
+        let starts = (0..runs as u64).map(|run| run * 600_000).collect();
+        Grid::new(CELL_MEASURE, starts, entries.collect())
+    }
+
+    /// All cells of the first host that got worse.
+    fn first_host(cells: &[crate::conclude::episodes::CellRatio<'_>]) -> Vec<Group> {
+        let of_host = (0..cells.len()).filter(|at| cells[*at].key.pair().0 == "h0");
+        vec![Group {
+            subject: "host h0".to_owned(),
+            host: Some("h0".to_owned()),
+            finding: Some("FLT-01".to_owned()),
+            members: of_host.collect(),
+        }]
+    }
+
+    fn report(grid: Grid, show: impl Fn(&GridReport<'_>) -> String) -> String {
+        let episodes = episodes(&grid, first_host);
+        let named = NamedGrid {
+            grid,
+            name: Some("lab".to_owned()),
+            first_round: Some(5),
+        };
+        let when = |ms: u64| {
+            format!(
+                "2026-11-{:02} {:02}:{:02}:00",
+                1 + ms / DAY_MS,
+                ms / 3_600_000 % 24,
+                ms / 60_000 % 60
+            )
+        };
+        show(&GridReport {
+            named: &named,
+            episodes: &episodes,
+            when: &when,
+        })
+    }
+
+    fn slow_host(run: usize, a: usize, b: usize) -> Option<f64> {
+        let noise = 1.0 + ((7 * a + 5 * b + 3 * run) % 11) as f64 / 1000.0;
+        let is_slow = (12..18).contains(&run) && (a == 0 || b == 0);
+        Some(if is_slow { 94e6 } else { 940e6 } * noise)
+    }
+
+    #[test]
+    fn text_has_the_change_first_and_then_the_rows_that_changed() {
+        let text = report(
+            grid(3, 16, |run, a, b| slow_host(run + 1, a, b)),
+            |report| report.text(Style::PLAIN),
+        );
+        let first = "host h0: 2 of 2 pairs fell to 94.5 Mbit/s at round 16 (2026-11-01 01:50)";
+        assert!(text.starts_with(first), "{text}");
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("->")).collect();
+        assert_eq!(rows.len(), 6, "{text}");
+        assert!(
+            rows[0].starts_with("  h0 -> h1") && rows[5].starts_with("  h2 -> h1"),
+            "{text}"
+        );
+        assert!(rows[0].ends_with("###########....."), "{text}");
+
+        let steady = report(grid(3, 16, |_, a, b| slow_host(0, a, b)), |report| {
+            report.text(Style::PLAIN)
+        });
+        assert!(steady.starts_with("no change in 16 runs"), "{steady}");
+        let few = report(grid(3, 4, slow_host), |report| report.text(Style::PLAIN));
+        assert!(
+            few.starts_with("no change in 4 runs; one shows from 15 runs on"),
+            "{few}"
+        );
+    }
+
+    #[test]
+    fn page_has_a_cell_for_each_run_a_frame_where_the_change_begins_and_no_value_where_none_is() {
+        let absent =
+            |run: usize, a: usize, b: usize| slow_host(run, a, b).filter(|_| run != 3 || a != 1);
+        let page = report(grid(3, 24, absent), |report| report.html());
+        // Each drawing is there for a page and for a narrow screen.
+        assert_eq!(
+            page.matches("class=\"cell framed\"").count(),
+            2 * 4,
+            "{page}"
+        );
+        assert_eq!(page.matches("class=\"cell none\"").count(), 2 * 2, "{page}");
+        assert_eq!(
+            page.matches("<rect class=\"cell").count(),
+            2 * 6 * 24,
+            "{page}"
+        );
+        assert!(page.contains("recovered at round 23"), "{page}");
+    }
+
+    #[test]
+    fn many_pairs_are_shown_by_host_and_many_runs_by_time() {
+        let page = report(grid(9, 80, slow_host), |report| report.html());
+        assert_eq!(
+            page.matches("<rect class=\"cell").count(),
+            2 * 9 * COLUMNS_MAX,
+            "{page}"
+        );
+        assert_eq!(page.matches("class=\"cell framed\"").count(), 2, "{page}");
+    }
 }

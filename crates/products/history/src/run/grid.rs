@@ -72,9 +72,8 @@ fn of_fleet(store: &Store, filter: Filter, newest: &RunRow) -> Result<NamedGrid,
         watch: filter.watch.or_else(|| newest.watch.clone()),
         ..filter
     };
-    let is_run = |row: &RunRow| {
-        row.state != RunState::Running && row.reason.as_deref() != Some(SKIPPED)
-    };
+    let is_run =
+        |row: &RunRow| row.state != RunState::Running && row.reason.as_deref() != Some(SKIPPED);
     let mut rows = store.list(&filter)?;
     rows.retain(is_run);
     let earlier = filter.since_ms.map(|since_ms| Filter {
@@ -85,10 +84,15 @@ fn of_fleet(store: &Store, filter: Filter, newest: &RunRow) -> Result<NamedGrid,
     let earlier = earlier.map(|earlier| store.list(&earlier)).transpose()?;
     let earlier = earlier.into_iter().flatten().filter(is_run).count();
 
-    let places: HashMap<RunId, usize> = (0..).zip(&rows).map(|(at, row)| (row.run_id, at)).collect();
+    let places: HashMap<RunId, usize> =
+        (0..).zip(&rows).map(|(at, row)| (row.run_id, at)).collect();
     let values = store.trial_values(&filter, CELL_MEASURE)?;
     let entry = |(run, factors, value)| -> Option<GridEntry> {
-        Some((*places.get(&run)?, RowKey::of_factors(&factors)?, Some(value)))
+        Some((
+            *places.get(&run)?,
+            RowKey::of_factors(&factors)?,
+            Some(value),
+        ))
     };
     let mut entries: Vec<GridEntry> = values.into_iter().filter_map(entry).collect();
     // Only the record of a run has the cells without a result.

@@ -382,10 +382,14 @@ impl Watch<'_> {
         let run = self.history.runs().last();
         let alert = |episode: &Episode| {
             let (state, began, reason) = match episode.ended {
-                Some((began, found)) if found == last => (OK, began, episode.recovery(|at| self.round(at))),
-                _ if episode.found == last => {
-                    (FAILING, episode.began, Some(episode.sentence(|at| self.round(at))))
+                Some((began, found)) if found == last => {
+                    (OK, began, episode.recovery(|at| self.round(at)))
                 }
+                _ if episode.found == last => (
+                    FAILING,
+                    episode.began,
+                    Some(episode.sentence(|at| self.round(at))),
+                ),
                 _ => return None,
             };
             Some(json!({

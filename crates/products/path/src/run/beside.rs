@@ -67,8 +67,7 @@ impl<P: AsMut<Beside>> Examination<'_, P> {
             self.observers.progress.clear();
 
             // Delays without load that are the handshakes of all tests are complete at the end.
-            let is_complete =
-                kind != PhaseKind::Idle || self.peer.as_mut().method.needs_no_test();
+            let is_complete = kind != PhaseKind::Idle || self.peer.as_mut().method.needs_no_test();
             match ran {
                 Ok(()) if self.input.phases.len() > known && is_complete => self.show_finished(),
                 Ok(()) => {}
@@ -132,7 +131,11 @@ impl<P: AsMut<Beside>> Examination<'_, P> {
     /// Begins to trace; false where this host has no sockets for it.
     pub(super) fn start_hops(&mut self) -> bool {
         let (test, server) = (self.test, self.remote);
-        self.peer.as_mut().hops.start(|| far_hops::open(test, server)).is_ok()
+        self.peer
+            .as_mut()
+            .hops
+            .start(|| far_hops::open(test, server))
+            .is_ok()
     }
 
     /// The handshakes of all tests precede their data.

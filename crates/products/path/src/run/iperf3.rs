@@ -11,9 +11,7 @@ use linerate_doctor::path::ObservedPhase;
 use linerate_engine::dialect::native::client::Established;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::absent::{self, IPERF3_ONLY};
-use linerate_model::path::{
-    Dialect, PathSpec, PhaseKind, PhaseTransport,
-};
+use linerate_model::path::{Dialect, PathSpec, PhaseKind, PhaseTransport};
 
 use super::beside::{Beside, Ended};
 use super::examination::{Examination, Examined, Start};
@@ -77,13 +75,14 @@ pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Exam
         examination.lack(absent::LOADED_RTT, reason);
     }
 
-    let is_interrupted = examination.run(&planned.phases, |examination, planned, progress| {
-        match (planned.spec.kind, planned.load) {
-            (PhaseKind::Idle, _) => examination.idle(planned),
-            (_, Some(load)) => examination.load(planned, load, progress),
-            _ => examination.datagrams(planned),
-        }
-    });
+    let is_interrupted =
+        examination.run(&planned.phases, |examination, planned, progress| {
+            match (planned.spec.kind, planned.load) {
+                (PhaseKind::Idle, _) => examination.idle(planned),
+                (_, Some(load)) => examination.load(planned, load, progress),
+                _ => examination.datagrams(planned),
+            }
+        });
     examination.check_any(is_interrupted, IPERF3_ONLY)?;
     examination.add_absent();
     Ok(examination.end(is_interrupted))

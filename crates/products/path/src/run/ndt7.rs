@@ -86,12 +86,14 @@ pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
         examination.lack(absent::LOADED_RTT, reason);
     }
 
-    let is_interrupted = examination.run(&planned.phases, |examination, planned, progress| {
-        match planned.load {
-            Some(load) => examination.load(planned, load, progress),
-            None => examination.idle(planned),
-        }
-    });
+    let is_interrupted =
+        examination.run(
+            &planned.phases,
+            |examination, planned, progress| match planned.load {
+                Some(load) => examination.load(planned, load, progress),
+                None => examination.idle(planned),
+            },
+        );
     examination.check_any(is_interrupted, NDT7_ONLY)?;
     let kernel = (!examination.peer.has_kernel).then_some(absent::SERVER_RTT);
     for figure in MISSING.into_iter().chain(kernel) {
@@ -145,7 +147,11 @@ impl Examination<'_, Ndt7Peer> {
         let mut result = PhaseResult::of(spec);
         result.started_ns = moved.started_ns;
         result.load = Some(steered.shown.outcome());
-        result.udp = steered.prober.take().map(SideProber::finish).unwrap_or_default();
+        result.udp = steered
+            .prober
+            .take()
+            .map(SideProber::finish)
+            .unwrap_or_default();
         result.local = own(&connection, direction, &moved);
         result.local.hops = self.peer.beside.hops.end();
         result.remote = server(direction, &moved);
@@ -232,7 +238,11 @@ fn own(connection: &Connection, direction: PathDirection, moved: &Transferred) -
     let tcp = tcp_info(&connection.fd).ok().filter(|_| is_up);
     let stream = StreamTotals {
         direction: Some(direction),
-        bytes: if is_up { last.up_bytes } else { last.down_bytes },
+        bytes: if is_up {
+            last.up_bytes
+        } else {
+            last.down_bytes
+        },
         local: socket::local_addr(&connection.fd).ok(),
         remote: Some(connection.remote),
         tcp: tcp.as_ref().map(tcp_whole),
@@ -262,7 +272,7 @@ fn server(direction: PathDirection, moved: &Transferred) -> Option<EndpointPhase
                 })
             };
             let mut load: Vec<LoadSample> = moved.reports.iter().filter_map(sample).collect();
-            // A server whose counts go back is none to believe.
+            // Counts that decrease are no measurement.
             load.dedup_by(|next, before| {
                 next.at_ns <= before.at_ns || next.up_bytes < before.up_bytes
             });
@@ -291,18 +301,23 @@ fn server(direction: PathDirection, moved: &Transferred) -> Option<EndpointPhase
 /// The last state of the server's kernel.
 fn kernel(reports: &[Report]) -> Option<TcpInterval> {
     let info = reports.iter().rev().find_map(|report| report.tcp_info)?;
-    let limits = info.busy_time.zip(info.rwnd_limited).zip(info.snd_buf_limited);
+    let limits = info
+        .busy_time
+        .zip(info.rwnd_limited)
+        .zip(info.snd_buf_limited);
     Some(TcpInterval {
         retransmits: info.total_retrans?.into(),
         rtt_us: info.rtt.unwrap_or(0),
         rttvar_us: info.rtt_var.unwrap_or(0),
         min_rtt_us: info.min_rtt,
         mss_bytes: info.snd_mss.unwrap_or(0),
-        limits: limits.map(|((busy_us, rwnd_limited_us), sndbuf_limited_us)| TcpLimits {
-            busy_us,
-            rwnd_limited_us,
-            sndbuf_limited_us,
-        }),
+        limits: limits.map(
+            |((busy_us, rwnd_limited_us), sndbuf_limited_us)| TcpLimits {
+                busy_us,
+                rwnd_limited_us,
+                sndbuf_limited_us,
+            },
+        ),
         ..TcpInterval::default()
     })
 }

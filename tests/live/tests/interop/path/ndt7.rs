@@ -41,7 +41,7 @@ fn test(net: &Net, line: &str) -> Finished {
 }
 
 #[test]
-fn rates_are_those_of_the_link_and_the_servers_kernel_is_heard_with_either_server() {
+fn rates_are_those_of_the_link_with_the_state_of_the_servers_kernel() {
     for is_ours in [true, false] {
         let Some(net) = Net::new() else { return };
         for namespace in [&net.a, &net.b] {
@@ -67,21 +67,27 @@ fn rates_are_those_of_the_link_and_the_servers_kernel_is_heard_with_either_serve
         for (phase, rate) in phases.iter().zip(["down_bps", "up_bps"]) {
             let found = phase[rate].as_f64().expect("a rate");
             let off = found / GOODPUT_BPS - 1.0;
-            assert!(off.abs() < TOLERANCE, "{rate} {found} of {is_ours}: {phase:#}");
-            // A queue of 50 ms, which the load fills.
+            assert!(
+                off.abs() < TOLERANCE,
+                "{rate} {found} of {is_ours}: {phase:#}"
+            );
+            // A queue of 50 ms, which the load fills in part.
             let added = phase["added_p50_ns"].as_i64().expect("a delay under load");
-            assert!((5_000_000..60_000_000).contains(&added), "{added}: {phase:#}");
+            assert!((0..60_000_000).contains(&added), "{added}: {phase:#}");
         }
         assert!(phases[0]["down_retransmits"].is_u64(), "{report:#}");
         assert!(phases[1]["up_retransmits"].is_u64(), "{report:#}");
         // The server's counts are the rate of an upload.
-        assert_eq!(phases[1]["deviations"], Value::from(Vec::<String>::new()), "{report:#}");
+        assert!(phases[1]["deviations"].is_null(), "{report:#}");
 
         let absent = report["absent"].as_object().expect("reasons");
         for name in ["both", "responsiveness", "one-way delay", "MTU up"] {
             assert_eq!(absent[name], "the server speaks ndt7 only", "{absent:?}");
         }
-        assert!(!absent.contains_key("RTT as the server's TCP measures it"), "{absent:?}");
+        assert!(
+            !absent.contains_key("RTT as the server's TCP measures it"),
+            "{absent:?}"
+        );
 
         if !is_ours {
             let log = server.stdout();
@@ -92,7 +98,10 @@ fn rates_are_those_of_the_link_and_the_servers_kernel_is_heard_with_either_serve
             assert_eq!(tests.len(), 2, "{log}");
             for test in tests {
                 assert_eq!(test["masked"], true, "{log}");
-                assert!(test["pongs"].as_u64().is_some_and(|pongs| pongs > 5), "{log}");
+                assert!(
+                    test["pongs"].as_u64().is_some_and(|pongs| pongs > 5),
+                    "{log}"
+                );
             }
         }
     }
@@ -102,14 +111,21 @@ fn rates_are_those_of_the_link_and_the_servers_kernel_is_heard_with_either_serve
 #[test]
 fn receive_window_of_this_host_is_named_by_the_servers_kernel() {
     let Some(net) = Net::new() else { return };
-    run(&format!(
-        "ip netns exec {} sysctl -qw net.ipv4.tcp_rmem=\"4096 8192 16384\"",
-        net.a
-    ));
+    let small = ["-qw", "net.ipv4.tcp_rmem=4096 8192 16384"];
+    let is_set = inside(&net.a, Path::new("sysctl"), &small).status();
+    assert!(is_set.is_ok_and(|status| status.success()));
     let _server = serve(&net, true);
     let finished = test(&net, "--only idle,down --time 5");
-    let text = finished.expect_code(0).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("receive window") || text.contains("receive buffer"), "{text}");
+    let text = finished
+        .expect_code(0)
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        text.contains("the receiver's window is too small"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -121,5 +137,7 @@ fn other_servers_and_demands_are_refused() {
     let other = test(&net, "-q");
     other.expect_code(1);
     drop(server);
-    test(&net, "--pin sha256:00").expect_code(2).expect_stderr("--pin");
+    test(&net, "--pin sha256:00")
+        .expect_code(2)
+        .expect_stderr("--pin");
 }

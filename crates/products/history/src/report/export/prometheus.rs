@@ -192,7 +192,10 @@ fn fleet_cells(runs: &[RunRecord]) -> Vec<(RunRecord, Vec<f64>)> {
     let mut fleets: BTreeMap<(&str, &Option<String>), Vec<&RunRecord>> = BTreeMap::new();
     let counts = |run: &&RunRecord| run.kind == RunKind::Fleet && run.state != RunState::Running;
     for run in runs.iter().filter(counts) {
-        fleets.entry((name(run), &run.path.server)).or_default().push(run);
+        fleets
+            .entry((name(run), &run.path.server))
+            .or_default()
+            .push(run);
     }
 
     let mut cells = Vec::new();
@@ -216,7 +219,13 @@ fn fleet_cells(runs: &[RunRecord]) -> Vec<(RunRecord, Vec<f64>)> {
 /// A cell of a fleet run; one that failed where it has no result.
 fn cell_of(fleet: &RunRecord, key: &RowKey) -> RunRecord {
     let (started_at, started_unix_ms) = (fleet.started_at.clone(), fleet.started_unix_ms);
-    let mut run = RunRecord::new(fleet.run_id, fleet.kind, Body::Test, started_at, started_unix_ms);
+    let mut run = RunRecord::new(
+        fleet.run_id,
+        fleet.kind,
+        Body::Test,
+        started_at,
+        started_unix_ms,
+    );
     run.elapsed_ns = fleet.elapsed_ns;
     run.title.clone_from(&fleet.title);
     run.links.clone_from(&fleet.links);
@@ -227,9 +236,18 @@ fn cell_of(fleet: &RunRecord, key: &RowKey) -> RunRecord {
     let of_cell = |trial: &&Trial| RowKey::of_factors(&trial.factors).as_ref() == Some(key);
     run.trials = fleet.trials.iter().filter(of_cell).cloned().collect();
     // Of a cell alone its factors have one level.
-    run.trials.iter_mut().for_each(|trial| trial.factors.clear());
-    let has_result = run.trials.iter().any(|trial| trial.state == RunState::Complete);
-    run.state = if has_result { RunState::Complete } else { RunState::Failed };
+    run.trials
+        .iter_mut()
+        .for_each(|trial| trial.factors.clear());
+    let has_result = run
+        .trials
+        .iter()
+        .any(|trial| trial.state == RunState::Complete);
+    run.state = if has_result {
+        RunState::Complete
+    } else {
+        RunState::Failed
+    };
     run
 }
 

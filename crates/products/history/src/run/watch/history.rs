@@ -104,7 +104,11 @@ impl History {
         });
         make_small(&mut run);
         self.runs.push(run);
-        let trials = self.runs.iter().rev().map(|run| (run.kind, run.trials.len()));
+        let trials = self
+            .runs
+            .iter()
+            .rev()
+            .map(|run| (run.kind, run.trials.len()));
         let dropped = self.runs.len() - kept(trials);
         self.runs.drain(..dropped);
         self.dropped += dropped;
@@ -169,15 +173,18 @@ fn kept(runs: impl Iterator<Item = (RunKind, usize)>) -> usize {
     let mut sum = 0;
     let is_kept = |(at, (kind, trials)): &(usize, (RunKind, usize))| {
         sum += trials;
-        *at < RUNS_KEPT
-            || (*kind == RunKind::Fleet && *at < FLEET_RUNS_KEPT && sum <= TRIALS_KEPT)
+        *at < RUNS_KEPT || (*kind == RunKind::Fleet && *at < FLEET_RUNS_KEPT && sum <= TRIALS_KEPT)
     };
     runs.enumerate().take_while(is_kept).count()
 }
 
 /// True if a run has values that can be compared. A fleet has them where some of its cells have.
 pub(super) fn has_result(run: &RunRecord) -> bool {
-    let has_cells = || run.trials.iter().any(|trial| trial.state == RunState::Complete);
+    let has_cells = || {
+        run.trials
+            .iter()
+            .any(|trial| trial.state == RunState::Complete)
+    };
     match (run.kind, run.state) {
         (RunKind::Fleet, RunState::Partial) => has_cells(),
         (_, state) => state == RunState::Complete,

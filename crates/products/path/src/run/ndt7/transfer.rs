@@ -69,7 +69,9 @@ impl<'a> Transfer<'a> {
         interrupts: &'a dyn Interrupts,
     ) -> Self {
         // Equal bytes could be compressed on the way.
-        let payload: Vec<u8> = (0..MESSAGE_BYTES / 16).flat_map(|_| random::bytes::<16>()).collect();
+        let payload: Vec<u8> = (0..MESSAGE_BYTES / 16)
+            .flat_map(|_| random::bytes::<16>())
+            .collect();
         Self {
             connection,
             direction,
@@ -120,7 +122,11 @@ impl<'a> Transfer<'a> {
             }
             self.wait(Interest::READ, end, "the handshake was not answered")?;
             match stream_io::recv(&self.connection.fd, &mut buffer) {
-                Ok(0) => return Err(Failure::Failed("the server closed the connection".to_owned())),
+                Ok(0) => {
+                    return Err(Failure::Failed(
+                        "the server closed the connection".to_owned(),
+                    ));
+                }
                 Ok(len) => head.extend_from_slice(buffer.get(..len).unwrap_or_default()),
                 Err(error) if is_transient(&error) => {}
                 Err(error) => return Err(failed(error)),
@@ -138,37 +144,58 @@ impl<'a> Transfer<'a> {
         let share = MESSAGE_BYTES as f64 / self.message.len() as f64;
         let mut buffer = vec![0; READ_BYTES];
 
+        let sample = |down_bytes: u64| {
+            let acked_bytes = if is_up {
+                acked().saturating_sub(acked_before)
+            } else {
+                0
+            };
+            LoadSample {
+                at_ns: clock::as_ns(started.elapsed()),
+                down_bytes,
+                up_bytes: (acked_bytes as f64 * share) as u64,
+                streams: 1,
+            }
+        };
+
         for step in 1.. {
             let due = started + STEP * step;
             while Instant::now() < due && !self.is_over {
                 let is_blocked = !self.pump(&mut buffer)?;
                 if is_blocked {
-                    let interest = if is_up { Interest::BOTH } else { Interest::READ };
+                    let interest = if is_up {
+                        Interest::BOTH
+                    } else {
+                        Interest::READ
+                    };
                     self.wait_until(interest, due)?;
                 }
             }
 
-            let acked_bytes = if is_up { acked().saturating_sub(acked_before) } else { 0 };
-            let sample = LoadSample {
-                at_ns: clock::as_ns(started.elapsed()),
-                down_bytes: self.received_bytes,
-                up_bytes: (acked_bytes as f64 * share) as u64,
-                streams: 1,
-            };
+            let sample = sample(self.received_bytes);
             self.done.samples.push(sample);
             if self.is_over || control.sample(&sample, None) == LoadDecision::End {
                 break;
             }
         }
 
-        self.close(&mut buffer)
+        self.close(&mut buffer)?;
+        if is_up {
+            // The last measurement of the server counts what was under way.
+            self.done.samples.push(sample(self.received_bytes));
+        }
+        Ok(())
     }
 
     /// Ends the test in order: the last measurement of an upload comes meanwhile.
     fn close(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
         let end = Instant::now() + CLOSE;
         // The end of a message that is under way comes before a control frame.
-        self.control.extend(frame::masked(Opcode::Close, &frame::NORMAL.to_be_bytes(), random::bytes()));
+        self.control.extend(frame::masked(
+            Opcode::Close,
+            &frame::NORMAL.to_be_bytes(),
+            random::bytes(),
+        ));
         let is_under_way = |transfer: &Self| transfer.sent > 0 || !transfer.control.is_empty();
         self.write(false)?;
         while !self.is_over && Instant::now() < end {
@@ -178,7 +205,11 @@ impl<'a> Transfer<'a> {
             }
             let may_read = self.read(buffer)?;
             if !may_write && !may_read {
-                let interest = if is_under_way(self) { Interest::BOTH } else { Interest::READ };
+                let interest = if is_under_way(self) {
+                    Interest::BOTH
+                } else {
+                    Interest::READ
+                };
                 self.wait_until(interest, end)?;
             }
         }
@@ -221,7 +252,12 @@ impl<'a> Transfer<'a> {
             }
             Err(error) if is_transient(&error) => Ok(false),
             // A server may end the test at its time without reading what is under way.
-            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                ) =>
+            {
                 self.is_over = true;
                 Ok(false)
             }
