@@ -144,6 +144,7 @@ mod server {
     mod limits;
     mod log_writing;
     mod many_clients;
+    mod ndt7_js;
     mod never_stuck;
     mod outages;
     mod privileges;

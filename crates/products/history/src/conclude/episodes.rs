@@ -67,7 +67,7 @@ pub fn episodes(grid: &Grid, grouping: Grouping) -> Vec<Episode> {
 
         for (row, episode) in grid.rows.iter().zip(&mut of_row) {
             let has_ended = episode.is_some_and(|number| episodes[number].ended.is_some());
-            if has_ended && row.spell(at).is_none() {
+            if has_ended && row.degradation(at).is_none() {
                 *episode = None;
             }
         }
@@ -87,14 +87,19 @@ pub fn episodes(grid: &Grid, grouping: Grouping) -> Vec<Episode> {
     episodes
 }
 
-/// Groups of free rows of which a spell was found after this run.
+/// Groups of free rows of which a degradation was found after this run.
 fn begun(grid: &Grid, free: &[usize], at: usize, grouping: Grouping) -> Vec<Group> {
     let bad: Vec<usize> = free
         .iter()
         .copied()
-        .filter(|row| grid.rows[*row].spell(at).is_some())
+        .filter(|row| grid.rows[*row].degradation(at).is_some())
         .collect();
-    let is_new = |row: &usize| grid.rows[*row].spells.iter().any(|spell| spell.found == at);
+    let is_new = |row: &usize| {
+        grid.rows[*row]
+            .degradations
+            .iter()
+            .any(|degradation| degradation.found == at)
+    };
     if !bad.iter().any(is_new) {
         return Vec::new();
     }
@@ -123,7 +128,7 @@ fn begun(grid: &Grid, free: &[usize], at: usize, grouping: Grouping) -> Vec<Grou
     groups.retain(|group| group.members.iter().any(|row| bad.contains(row)));
 
     // A change of most cells leaves no outlier among them. One of few cells that is no outlier is
-    // within the spread of so many cells.
+    // within the spread of as many cells.
     let others = |row: &usize| !groups.iter().any(|group| group.members.contains(row));
     let others: Vec<usize> = bad.into_iter().filter(others).collect();
     if others.len() * 2 > free.len() {
@@ -137,13 +142,13 @@ fn begun(grid: &Grid, free: &[usize], at: usize, grouping: Grouping) -> Vec<Grou
     groups
 }
 
-/// The level of a row after run `at` in relation to that before its spell, or its last runs to those
+/// The level of a row after run `at` in relation to that before its degradation, or its last runs to those
 /// before; `None` of too few runs.
 fn ratio(row: &GridRow, at: usize) -> Option<CellRatio<'_>> {
     let last = (at + 1).saturating_sub(AFTER);
-    let ratio = match row.spell(at) {
-        Some(spell) if spell.is_absent => ABSENT_RATIO,
-        Some(spell) => row.level(spell.began..=at)? / spell.before,
+    let ratio = match row.degradation(at) {
+        Some(degradation) if degradation.is_absent => ABSENT_RATIO,
+        Some(degradation) => row.level(degradation.began..=at)? / degradation.before,
         None => {
             row.level(last..=at)? / row.level(last.saturating_sub(BEFORE)..=last.checked_sub(1)?)?
         }
@@ -168,11 +173,15 @@ fn middle(places: impl Iterator<Item = usize>) -> Option<usize> {
 impl Episode {
     fn new(grid: &Grid, group: Group, at: usize) -> Self {
         let rows = || group.members.iter().map(|row| &grid.rows[*row]);
-        let spells = || rows().filter_map(|row| row.spell(at));
-        let began = middle(spells().map(|spell| spell.began)).unwrap_or(at);
+        let degradations = || rows().filter_map(|row| row.degradation(at));
+        let began = middle(degradations().map(|degradation| degradation.began)).unwrap_or(at);
 
         let levels: Vec<f64> = rows().filter_map(|row| row.level(began..=at)).collect();
-        let is_absent = spells().filter(|spell| spell.is_absent).count() * 2 > spells().count();
+        let is_absent = degradations()
+            .filter(|degradation| degradation.is_absent)
+            .count()
+            * 2
+            > degradations().count();
         let change = match linerate_model::stats::median(&levels).filter(|_| !is_absent) {
             Some(level) => format!("fell to {}", grid.measure.info().unit.text(level)),
             None => "without a result".to_owned(),
@@ -201,11 +210,11 @@ impl Episode {
     /// It ends when most of its rows are good again.
     fn end_at(&mut self, grid: &Grid, at: usize) {
         let rows = || self.rows.iter().map(|row| &grid.rows[*row]);
-        let bad = |at: usize| rows().filter(|row| row.spell(at).is_some()).count();
+        let bad = |at: usize| rows().filter(|row| row.degradation(at).is_some()).count();
         let most = (self.found..at).map(bad).max().unwrap_or(0);
         if bad(at) * 2 < most {
-            let spells = rows().flat_map(|row| &row.spells);
-            let ends = spells.filter_map(|spell| spell.ended);
+            let degradations = rows().flat_map(|row| &row.degradations);
+            let ends = degradations.filter_map(|degradation| degradation.ended);
             let ends = ends.filter(|(_, found)| (self.found..=at).contains(found));
             self.ended = Some((middle(ends.map(|(began, _)| began)).unwrap_or(at), at));
         }

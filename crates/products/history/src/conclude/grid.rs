@@ -43,12 +43,12 @@ pub struct GridRow {
     /// Median of each run; absent where it has none.
     pub values: Vec<Option<f64>>,
     /// Stretches of lasting bad results.
-    pub spells: Vec<Spell>,
+    pub degradations: Vec<Degradation>,
 }
 
 /// A stretch of runs whose results are worse than before, or absent. Places are those of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spell {
+pub struct Degradation {
     /// Its first run.
     pub began: usize,
     /// The run after which it was found.
@@ -123,12 +123,12 @@ impl Grid {
         let row = |(key, runs): (RowKey, Vec<(Vec<f64>, bool)>)| {
             let values: Vec<Option<f64>> = runs.iter().map(|(values, _)| median(values)).collect();
             let lacking = (0..values.len()).filter(|at| runs[*at].1 && values[*at].is_none());
-            let mut spells = worse(&measure.info(), &values);
-            spells.extend(absent(&values, lacking));
+            let mut degradations = worse(&measure.info(), &values);
+            degradations.extend(absent(&values, lacking));
             GridRow {
                 key,
                 values,
-                spells,
+                degradations,
             }
         };
         Self {
@@ -180,11 +180,12 @@ pub fn lacking(run: usize, record: &RunRecord) -> impl Iterator<Item = GridEntry
 }
 
 impl GridRow {
-    /// It is in a spell that was found by the end of run `at`.
-    pub fn spell(&self, at: usize) -> Option<&Spell> {
-        let is_found =
-            |spell: &&Spell| spell.found <= at && spell.ended.is_none_or(|(_, found)| at < found);
-        self.spells.iter().find(is_found)
+    /// It is in a degradation that was found by the end of run `at`.
+    pub fn degradation(&self, at: usize) -> Option<&Degradation> {
+        let is_found = |degradation: &&Degradation| {
+            degradation.found <= at && degradation.ended.is_none_or(|(_, found)| at < found)
+        };
+        self.degradations.iter().find(is_found)
     }
 
     /// Median of the values of these runs.
@@ -194,13 +195,13 @@ impl GridRow {
     }
 }
 
-/// Spells of lower rates, by the changes of the values.
-fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Spell> {
+/// Degradations of lower rates, by the changes of the values.
+fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Degradation> {
     let runs: Vec<usize> = (0..values.len())
         .filter(|at| values[*at].is_some())
         .collect();
     let values: Vec<f64> = values.iter().copied().flatten().collect();
-    let mut spells: Vec<Spell> = Vec::new();
+    let mut degradations: Vec<Degradation> = Vec::new();
     let mut start = 0;
     for change in change_points(info, &values) {
         // The level before a change is that since the one before it, of five values at least.
@@ -209,10 +210,12 @@ fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Spell> {
         let before = median(level).unwrap_or(0.0);
         start = onset(&values, &change, start);
         let (began, found) = (runs[start], runs[change.found_at]);
-        let open = spells.last_mut().filter(|spell| spell.ended.is_none());
+        let open = degradations
+            .last_mut()
+            .filter(|degradation| degradation.ended.is_none());
         match open {
-            Some(spell) if !change.is_worse => spell.ended = Some((began, found)),
-            None if change.is_worse => spells.push(Spell {
+            Some(open) if !change.is_worse => open.ended = Some((began, found)),
+            None if change.is_worse => degradations.push(Degradation {
                 began,
                 found,
                 ended: None,
@@ -224,11 +227,11 @@ fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Spell> {
         }
     }
 
-    spells
+    degradations
 }
 
-/// Spells of three or more runs in a row in which the row lacks a result.
-fn absent(values: &[Option<f64>], lacking: impl Iterator<Item = usize>) -> Vec<Spell> {
+/// Degradations of three or more runs in a row in which the row lacks a result.
+fn absent(values: &[Option<f64>], lacking: impl Iterator<Item = usize>) -> Vec<Degradation> {
     let lacking: Vec<usize> = lacking.collect();
     let has_value =
         |runs: std::ops::Range<usize>| runs.into_iter().find(|at| values[*at].is_some());
@@ -236,7 +239,7 @@ fn absent(values: &[Option<f64>], lacking: impl Iterator<Item = usize>) -> Vec<S
     let long = in_a_row.filter(|runs| runs.len() >= FAILURES_BEFORE_ALERT as usize);
     long.map(|runs| {
         let back = has_value(runs[runs.len() - 1]..values.len());
-        Spell {
+        Degradation {
             began: runs[0],
             found: runs[FAILURES_BEFORE_ALERT as usize - 1],
             ended: back.map(|at| (at, at)),

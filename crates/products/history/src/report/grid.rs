@@ -212,7 +212,8 @@ impl GridReport<'_> {
             title,
             facts: facts.into_iter().flatten().collect(),
             verdict: self.verdict(),
-            is_name_first: grid.rows.iter().any(|row| !row.key.is_cell()),
+            // A label keeps its letters.
+            is_name_first: hosts.is_empty() && !self.episodes.is_empty(),
             badge: Some(badge),
             cards: middle.into_iter().chain(lowest).collect(),
             ..Head::default()
@@ -379,11 +380,13 @@ impl GridReport<'_> {
     }
 }
 
-/// Median of the runs of a row outside its spells.
+/// Median of the runs of a row outside its degradations.
 fn usual(row: &GridRow) -> Option<f64> {
     let is_good = |at: &usize| {
-        let mut spells = row.spells.iter();
-        !spells.any(|spell| spell.began <= *at && spell.ended.is_none_or(|(back, _)| *at < back))
+        let mut degradations = row.degradations.iter();
+        !degradations.any(|degradation| {
+            degradation.began <= *at && degradation.ended.is_none_or(|(back, _)| *at < back)
+        })
     };
     let good = (0..row.values.len()).filter(is_good);
     median(&good.filter_map(|at| row.values[at]).collect::<Vec<_>>())

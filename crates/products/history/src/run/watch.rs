@@ -368,10 +368,12 @@ impl Watch<'_> {
             Transition::Recovered => OK,
         };
         let run = self.history.runs().last();
+        // A fleet has a trial for each cell, which may be thousands.
+        let tested = run.filter(|run| run.kind != RunKind::Fleet);
         json!({
             "watch": self.spec.name, "state": state, "reason": reason,
             "run": run.map(|run| run.run_id), "started_at": run.map(|run| &run.started_at),
-            "trials": run.map(|run| run.trials.iter().map(|trial| &trial.measures).collect::<Vec<_>>()),
+            "trials": tested.map(|run| run.trials.iter().map(|trial| &trial.measures).collect::<Vec<_>>()),
         })
     }
 
