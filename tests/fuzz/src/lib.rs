@@ -8,6 +8,7 @@ pub mod native;
 mod script;
 mod segments;
 pub mod texts;
+pub mod web;
 
 /// One check of a target that has several: a function over arbitrary bytes that panics when a
 /// promise is broken, and may return a count.

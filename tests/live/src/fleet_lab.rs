@@ -160,6 +160,19 @@ impl FleetLab {
         }
     }
 
+    /// Replaces the cable of a host in the tested network.
+    pub fn relink(&self, number: usize, link: HostLink) {
+        let [from, to] = link.shapers();
+        for (namespace, device, shaper) in [
+            (self.host(number), DATA.to_owned(), from),
+            (self.switch(), format!("d{number}"), to),
+        ] {
+            run(&format!(
+                "tc -n {namespace} qdisc replace dev {device} root tbf {shaper}"
+            ));
+        }
+    }
+
     /// Divides the hosts into two racks, the first with the first `size` hosts, joined by an uplink
     /// of 1 Gbit/s that carries one pair at a time.
     pub fn divide(&mut self, size: usize) {

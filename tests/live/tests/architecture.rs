@@ -39,6 +39,8 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "linerate-model",
             "linerate-sys",
             "linerate-iperf3",
+            // The client of ndt7 moves the data of one connection.
+            "linerate-web",
             "linerate-trust",
             "linerate-document",
             "linerate-engine",

@@ -23,3 +23,5 @@ mod server;
 mod wait;
 
 pub use interrupts::{Interrupts, StopHandle};
+#[cfg(feature = "native")]
+pub use measure::sampler::tcp_whole;

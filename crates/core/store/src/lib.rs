@@ -32,7 +32,7 @@ mod write;
 pub use annotate::{Label, Note, parse_label};
 pub use error::StoreError;
 pub use linerate_model::record::RunRow;
-pub use list::{Filter, Sort};
+pub use list::{Filter, Sort, TrialValue};
 pub use names::{is_file_name, load_named};
 pub use owner::RunProcess;
 pub use place::{Place, state_directory};

@@ -195,6 +195,37 @@ impl Store {
     }
 }
 
+/// The run of a trial, its factors, and the value of a measure.
+pub type TrialValue = (RunId, BTreeMap<String, String>, f64);
+
+impl Store {
+    /// The values of a measure in the complete trials of the listed runs, whatever their direction.
+    ///
+    /// # Errors
+    /// What the database reports.
+    pub fn trial_values(
+        &self,
+        filter: &Filter,
+        measure: MeasureName,
+    ) -> Result<Vec<TrialValue>, StoreError> {
+        let (clauses, mut parameters) = conditions(filter);
+        parameters.push(Value::Text(measure.to_string()));
+
+        let query = format!(
+            "SELECT run_id, factors, value FROM (SELECT id, run_id FROM run WHERE {clauses}) AS \
+             listed JOIN measure ON measure.run = listed.id JOIN trial ON trial.run = listed.id AND \
+             trial.no = measure.trial WHERE name = ${} AND trial.state = 'complete' AND is_warm_up \
+             = 0",
+            parameters.len()
+        );
+        self.database.all(&query, &parameters, |row| {
+            let factors = serde_json::from_str(&row.get::<String>(1)?);
+            let factors = factors.map_err(|error| StoreError::damaged("factors", error))?;
+            Ok((row.get(0)?, factors, row.get(2)?))
+        })
+    }
+}
+
 const COLUMNS: &str = "run_id, kind, state, reason, title, started_ms, elapsed_ns, client, server, \
                        watch, trials, primary_measure, primary_value";
 

@@ -1,7 +1,8 @@
-//! Protocol of browsers and of ndt7 clients, without I/O.
+//! Protocol of browsers and of ndt7, without I/O.
 //!
 //! A connection begins with a [`request`]; a WebSocket one continues with [`frame`]s.
 
+pub mod client;
 pub mod frame;
 pub mod measurement;
 pub mod page;

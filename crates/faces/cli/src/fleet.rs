@@ -9,6 +9,8 @@ mod output;
 mod resume;
 mod run;
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use linerate::fleet::report::check_text;
@@ -93,6 +95,14 @@ struct WorkerArgs {
     /// The run
     #[arg(long, value_name = "ID")]
     run: RunId,
+}
+
+/// Expected time of a run; `None` of another command.
+pub(crate) fn run_length(args: FleetArgs) -> Result<Option<Duration>, Error> {
+    match args.command {
+        FleetCommand::Run(args) => args.run_length().map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Carries out a command line of the fleet.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate::history::since;
 use linerate::progress::style;
-use linerate::report::{Form, ReportSpec, TimeRange, report};
+use linerate::report::{Form, GridSpec, ReportSpec, TimeRange, grid, report};
 use linerate::{Error, Outcome};
 use linerate_history::report::export::markdown::STEP_SUMMARY_BYTES_MAX;
 
@@ -22,7 +23,7 @@ const COMMAND: &str = "linerate report";
 pub(crate) struct ReportArgs {
     /// Runs: id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or a file with a record or a
     /// report
-    #[arg(value_name = "RUN", required = true)]
+    #[arg(value_name = "RUN", required_unless_present = "grid")]
     runs: Vec<String>,
     /// Write to a file [default: the standard output]
     #[arg(short, long, value_name = "FILE")]
@@ -39,6 +40,19 @@ pub(crate) struct ReportArgs {
     /// Replace names of hosts and users, and addresses
     #[arg(long)]
     anonymize: bool,
+    /// Results over time instead of runs: a row for each pair of the newest fleet, or for each title
+    /// or path
+    #[arg(long, conflicts_with_all = ["runs", "from", "to", "anonymize"])]
+    grid: bool,
+    /// Runs of the grid since an age (7d, 12h) or a date [default: all]
+    #[arg(long, value_name = "TIME", value_parser = since, requires = "grid")]
+    since: Option<u64>,
+    /// Runs of the grid that this watch started
+    #[arg(long, value_name = "NAME", requires = "grid")]
+    watch: Option<String>,
+    /// Rows of the grid are the values of this label
+    #[arg(long, value_name = "KEY", requires = "grid")]
+    by: Option<String>,
     /// Database of the runs
     #[arg(long, value_name = "PATH")]
     store: Option<String>,
@@ -64,6 +78,7 @@ Examples:
   linerate report last -o run.html --from 20s --to 40s
   linerate report 9a3c01d2 --as markdown           for a comment
   linerate report run.json -o run.html --anonymize
+  linerate report --grid --since 30d -o grid.html  pairs of a fleet, or labels, over time
   linerate report iperf3.json                      a report of another program, as of history import
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line.";
@@ -75,7 +90,12 @@ pub(crate) fn main(args: &ReportArgs) -> Outcome {
 
 fn run(args: &ReportArgs) -> Result<Outcome, Error> {
     let form = args.form();
-    let text = report(&args.spec(form).map_err(Error::usage)?)?;
+    let spec = args.spec(form).map_err(Error::usage)?;
+    let text = match (args.grid, spec.form) {
+        (false, _) => report(&spec)?,
+        (true, Form::Markdown) => return Err(Error::usage("a grid is html or text")),
+        (true, form) => grid(&args.grid_spec(), form, style())?,
+    };
     let summary = env::var_os("GITHUB_STEP_SUMMARY")
         .map(PathBuf::from)
         // Only this form is for the summary of a step; the variable is set for every command of a
@@ -105,6 +125,15 @@ impl ReportArgs {
             Some("md") => FormName::Markdown,
             _ => FormName::Text,
         })
+    }
+
+    fn grid_spec(&self) -> GridSpec {
+        GridSpec {
+            store: self.store.clone(),
+            since_ms: self.since,
+            watch: self.watch.clone(),
+            by: self.by.clone(),
+        }
     }
 
     fn spec(&self, form: FormName) -> Result<ReportSpec, &'static str> {

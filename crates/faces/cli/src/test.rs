@@ -130,7 +130,8 @@ pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct TestArgs {
-    /// The server: linerate serve, or iperf3 from version 3.12 on
+    /// The server: linerate serve, or iperf3 from version 3.12 on; ndt7://HOST[:PORT] for a server of
+    /// ndt7 without TLS
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
     /// Port of the server, where HOST has none [default: 5201, and 862 of stamp]
@@ -311,6 +312,7 @@ Examples:
   linerate test 192.0.2.7 --only idle,rr           delays and requests alone
   linerate test 192.0.2.7 --only hops --names      which routers are on the path?
   linerate test 192.0.2.7 --only stamp             delay and loss of a router's reflector
+  linerate test ndt7://192.0.2.7:80                against a server of M-Lab's speed test
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer, refused, or another \
 identity than demanded, 5 a limit of --expect was missed, 130 interrupted.";
@@ -364,9 +366,16 @@ impl TestArgs {
             );
         }
 
+        let ndt7 = self.host.strip_prefix("ndt7://");
+        let is_ndt7 = ndt7.is_some();
+        if is_ndt7 {
+            self.check_ndt7()?;
+        }
         let is_stamp = self.is_stamp()?;
         let default = if is_stamp { STAMP_PORT } else { PORT };
-        let (host, port) = host_and_port(&self.host, self.port.unwrap_or(default))?;
+        let address = ndt7.map(|address| address.strip_suffix('/').unwrap_or(address));
+        let (host, port) =
+            host_and_port(address.unwrap_or(&self.host), self.port.unwrap_or(default))?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
@@ -390,6 +399,7 @@ impl TestArgs {
 
         let test = PathTest {
             target,
+            is_ndt7,
             identity: IdentityOptions {
                 pin: self.identity.pin.clone(),
                 token_file: self.identity.token_file.clone(),
@@ -437,6 +447,27 @@ impl TestArgs {
                     .to_owned(),
             ),
         }
+    }
+
+    /// Refuses options that a server of ndt7 cannot fulfil.
+    fn check_ndt7(&self) -> Result<(), String> {
+        let identity = &self.identity;
+        let demands = [
+            (self.transport != TransportArg::Tcp, "--transport"),
+            (self.streams.is_some_and(|streams| streams > 1), "--streams"),
+            (self.rate.is_some(), "--rate"),
+            (self.control_via.is_some(), "--control-via"),
+            (identity.pin.is_some(), "--pin"),
+            (identity.token_file.is_some(), "--token-file"),
+            (identity.username.is_some(), "--username"),
+            (identity.native, "--native"),
+            (identity.forget, "--forget"),
+            (self.only.contains(&PhaseKind::Stamp), "--only stamp"),
+        ];
+        let mut demanded = demands.iter().filter(|(is_set, _)| *is_set);
+        demanded.next().map_or(Ok(()), |(_, option)| {
+            Err(format!("ndt7://: its protocol has nothing for {option}"))
+        })
     }
 
     fn spec(self) -> PathSpec {

@@ -17,6 +17,7 @@ use linerate_history::plan::quiet::Quiet;
 use linerate_http::target::{Target, TargetError};
 use linerate_sweep::spec::grammar;
 
+use crate::fleet::{self, FleetArgs};
 use crate::http::{self, HttpArgs};
 use crate::output::{outcome_of, signals};
 use crate::sweep::{self, SweepArgs};
@@ -67,7 +68,7 @@ pub(crate) struct RepeatArgs {
     /// History of the runs: a file, or off [default: that of the user or the service]
     #[arg(long, value_name = "FILE|off")]
     store: Option<String>,
-    /// A client: test ..., iperf3 -c ..., iperf2 -c ..., sweep ... or http load ...
+    /// A client: test ..., iperf3 -c ..., iperf2 -c ..., sweep ..., http load ... or fleet run ...
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -76,13 +77,15 @@ const NOTES: &str = "\
 A failed run is tried again in the first half of its slot, and then recorded without values. A run that takes half a period \
 longer than expected is ended and has failed. A slot that comes while a run is not over is skipped. The state is failing \
 after three failed runs in a row, a missed limit or a change for the worse, and ok with the next good run; --alert runs \
-when it changes.
+when it changes. The cells of a fleet are judged one by one: those that get worse together are one alert, which names their \
+host or pair and the first round of it, and one recovery.
 
 Examples:
   linerate watch --every 5m -- iperf3 -c 192.0.2.7 -t 5
   linerate watch --every 1h --expect 'grade>=B' -- test 192.0.2.7 --profile quick
   linerate watch --every 1h --quiet 22:00-06:00,sat,sun -- sweep 192.0.2.7 --budget 10m
   linerate watch --every 5m --alert 'mail -s \"path\" root' -- iperf3 -c 192.0.2.7 -u -b 10M
+  linerate watch --every 10m --name lab -- fleet run mesh -i lab.toml
   linerate watch --every 5m --metrics /var/lib/prometheus/node-exporter/linerate.prom -- iperf3 -c 192.0.2.7
   linerate generate systemd --every 5m -- iperf3 -c 192.0.2.7    units for the same
 
@@ -266,6 +269,7 @@ enum Watchable {
     Test(Box<TestArgs>),
     Sweep(Box<SweepArgs>),
     Http(HttpArgs),
+    Fleet(FleetArgs),
 }
 
 fn native_run_length(command: &[OsString]) -> Result<Duration, String> {
@@ -273,11 +277,12 @@ fn native_run_length(command: &[OsString]) -> Result<Duration, String> {
         Ok(Watchable::Test(args)) => test::run_length(*args),
         Ok(Watchable::Sweep(args)) => sweep::run_length(&args),
         Ok(Watchable::Http(args)) => http::run_length(&args),
+        Ok(Watchable::Fleet(args)) => fleet::run_length(args).map_err(|error| error.to_string())?,
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => None,
         Err(error) => return Err(error.to_string().trim_end().to_owned()),
     };
     length.ok_or_else(|| {
-        "this command cannot be watched: it is none of test, iperf3, iperf2, sweep and http load"
+        "this command cannot be watched: it is none of test, iperf3, iperf2, sweep, http load and fleet run"
             .to_owned()
     })
 }

@@ -4,7 +4,11 @@ use linerate_document::Style;
 use linerate_document::record;
 use linerate_document::record::ProductReport;
 pub use linerate_document::record::TimeRange;
+use linerate_history::conclude::episodes::episodes;
 use linerate_history::report::export;
+use linerate_history::report::grid::GridReport;
+pub use linerate_history::run::grid::GridSpec;
+use linerate_history::run::history::local_time;
 use linerate_history::run::named::load_named;
 use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
@@ -98,6 +102,23 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
         Form::Html => record::html(&records, spec.stretch, PRODUCTS),
         Form::Markdown => export::markdown::document(&records),
         Form::Text => record::text(&records, PRODUCTS, spec.style),
+    })
+}
+
+/// The results of many runs by time, and what rows that got worse have in common.
+///
+/// # Errors
+/// No such run, and a store that cannot be read.
+pub fn grid(spec: &GridSpec, form: Form, style: Style) -> Result<String, Error> {
+    let named = linerate_history::run::grid::grid(spec)?;
+    let report = GridReport {
+        named: &named,
+        episodes: &episodes(&named.grid, linerate_fleet::conclude::changes::group),
+        when: &local_time,
+    };
+    Ok(match form {
+        Form::Html => report.html(),
+        _ => report.text(style),
     })
 }
 

@@ -42,7 +42,8 @@ pub fn watch(
     signals: &Signals,
     progress: Progress,
 ) -> Result<Outcome, Error> {
-    linerate_history::run::watch::watch(spec, || open(outlets), signals, progress)
+    let grouping = linerate_fleet::conclude::changes::group;
+    linerate_history::run::watch::watch(spec, || open(outlets), grouping, signals, progress)
 }
 
 fn open(outlets: &Outlets) -> Result<Vec<Outlet>, String> {

@@ -1,6 +1,7 @@
 //! From rounds of tests to findings.
 
 mod blocks;
+pub mod changes;
 mod classification;
 mod discovery;
 mod effects;

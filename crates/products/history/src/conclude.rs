@@ -4,6 +4,8 @@
 pub mod alarm;
 pub mod change_point;
 pub mod compare;
+pub mod episodes;
 pub mod expect;
+pub mod grid;
 pub mod limits;
 pub mod trend;

@@ -1,7 +1,8 @@
-//! Comparisons, trends and lists of runs as text and HTML; records in the forms of other programs.
+//! Comparisons, trends, grids and lists of runs as text and HTML; records in the forms of other programs.
 
 pub mod compare;
 pub mod export;
+pub mod grid;
 pub mod list;
 pub mod trend;
 

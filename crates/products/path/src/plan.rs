@@ -6,7 +6,7 @@ mod saturation;
 
 use std::time::Duration;
 
-use linerate_model::path::absent::IPERF3_ONLY;
+use linerate_model::path::absent::{IPERF3_ONLY, NDT7_ONLY};
 use linerate_model::path::{
     Dialect, PathDirection, PathSpec, PhaseKind, PhaseSpec, PhaseTransport, Profile,
     TransactionSpec,
@@ -72,7 +72,7 @@ pub fn plan(spec: &PathSpec, dialect: Dialect) -> PlannedTest {
         } else {
             planned
                 .absent
-                .push((kind.name().to_owned(), IPERF3_ONLY.to_owned()));
+                .push((kind.name().to_owned(), only(dialect).to_owned()));
         }
     }
 
@@ -194,11 +194,24 @@ fn is_in_profile(kind: PhaseKind, profile: Profile) -> bool {
     }
 }
 
-/// Loads and datagrams are tests of a server of iperf3, and delays are measured beside them.
+/// Loads and datagrams are tests of a server of iperf3, loads of one direction those of ndt7, and
+/// delays are measured beside them.
 fn has_phase(dialect: Dialect, kind: PhaseKind) -> bool {
     use PhaseKind as K;
 
-    dialect == Dialect::Native || matches!(kind, K::Idle | K::Down | K::Up | K::Both | K::Datagrams)
+    match dialect {
+        Dialect::Native => true,
+        Dialect::Ndt7 => matches!(kind, K::Idle | K::Down | K::Up),
+        _ => matches!(kind, K::Idle | K::Down | K::Up | K::Both | K::Datagrams),
+    }
+}
+
+/// Reason for what the protocol of a server does not have.
+const fn only(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Ndt7 => NDT7_ONLY,
+        _ => IPERF3_ONLY,
+    }
 }
 
 /// Both ends trace the hops of the path while it runs.

@@ -1,13 +1,17 @@
 //! The phases of a test against a server, native or of iperf3, and the report of them.
 
+mod beside;
 mod ceilings;
 mod examination;
+mod far_hops;
 pub mod identity;
 mod iperf3;
 mod names;
 mod native;
+mod ndt7;
 mod observers;
 mod searches;
+mod side_probe;
 mod stamp;
 mod steering;
 
@@ -52,6 +56,9 @@ pub fn examine(
     };
     if test.spec.only.contains(&PhaseKind::Stamp) {
         return stamp::examine(start, planned);
+    }
+    if test.is_ndt7 {
+        return ndt7::examine(start);
     }
 
     let target = &test.target;

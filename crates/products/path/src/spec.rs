@@ -16,6 +16,8 @@ pub use linerate_engine::dialect::stamp::client::PORT as STAMP_PORT;
 pub struct PathTest {
     /// The server.
     pub target: Target,
+    /// The protocol is ndt7; without it the server's first bytes decide.
+    pub is_ndt7: bool,
     /// Phases, time and data.
     pub spec: PathSpec,
     /// Demands on its identity.

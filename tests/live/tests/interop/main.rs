@@ -123,6 +123,7 @@ mod path {
     mod loss;
     mod many_clients;
     mod modes;
+    mod ndt7;
     mod remapped;
     mod resume;
     mod shaped;
@@ -144,6 +145,7 @@ mod server {
     mod limits;
     mod log_writing;
     mod many_clients;
+    mod ndt7_js;
     mod never_stuck;
     mod outages;
     mod privileges;

@@ -449,6 +449,91 @@ fn pages_of_fleets_are_inert() {
     }
 }
 
+/// A round of a mesh of hosts, one of which is slow from the twelfth to the nineteenth round, and
+/// another one absent in the fifth.
+fn fleet_round(number: usize, hosts: usize) -> Value {
+    let pairs = (0..hosts).flat_map(|a| (0..hosts).map(move |b| (a, b)));
+    let is_absent = |(a, b): &(usize, usize)| number == 5 && (*a == 1 || *b == 1);
+    let pairs = pairs.filter(|pair| pair.0 != pair.1 && !is_absent(pair));
+    let trials = (0..).zip(pairs).map(|(no, (a, b)): (usize, _)| {
+        let is_slow = (12..20).contains(&number) && (a == 2 || b == 2);
+        let bps = if is_slow { 94e6 } else { 935e6 + 1e6 * ((7 * no + 5 * number) % 11) as f64 };
+        json!({
+            "no": no, "state": "complete", "started_ns": 0, "elapsed_ns": 1_000_000_000,
+            "factors": { "source": format!("node-{a}"), "sink": format!("node-{b}"), "path": "lab" },
+            "measures": [{ "name": "received_bps", "way": "forward", "value": bps }],
+        })
+    });
+    let mut record = record("complete", &[]);
+    for (name, value) in [
+        ("kind", json!("fleet")),
+        (
+            "run_id",
+            json!(format!("01890a5d-ac96-774b-bcce-{number:012x}")),
+        ),
+        (
+            "started_unix_ms",
+            json!(1_769_860_800_000_u64 + number as u64 * 600_000),
+        ),
+        ("trials", json!(trials.collect::<Vec<_>>())),
+        ("links", json!({ "watch": "lab" })),
+        (
+            "body",
+            json!({ "fleet": { "plan": "0".repeat(32), "inputs": {} } }),
+        ),
+    ] {
+        record[name] = value;
+    }
+    record
+}
+
+#[test]
+#[ignore = "needs Chromium: make live SUITE=pages"]
+fn pages_over_time_are_inert_for_pairs_hosts_and_titles() {
+    let directory = tempfile::tempdir().expect("a directory");
+    if browse(directory.path(), "about:blank").is_none() {
+        return skip("chromium is not installed");
+    }
+    for (name, hosts, subject) in [
+        ("pairs", 6, "host node-2"),
+        ("hosts", 10, "host node-2"),
+        ("titles", 0, ""),
+    ] {
+        let store = directory
+            .path()
+            .join(format!("{name}.db"))
+            .display()
+            .to_string();
+        for number in 1..=30 {
+            let mut round = fleet_round(number, hosts);
+            if hosts == 0 {
+                let mut run = record("complete", &[9e8 + 1e6 * (number % 7) as f64]);
+                for field in ["run_id", "started_unix_ms"] {
+                    run[field] = round[field].take();
+                }
+                round = run;
+            }
+            let file = directory.path().join("round.json");
+            std::fs::write(&file, round.to_string()).expect("a file");
+            linerate(&format!(
+                "history import {} --store {store}",
+                file.display()
+            ))
+            .finish()
+            .expect_code(0);
+        }
+        let page = directory.path().join(format!("grid-{name}.html"));
+        linerate(&format!(
+            "report --grid --store {store} -o {}",
+            page.display()
+        ))
+        .finish()
+        .expect_clean();
+        let document = inert(directory.path(), &page, &format!("grid-{name}"));
+        assert!(document.contains(subject), "{document}");
+    }
+}
+
 #[test]
 #[ignore = "needs Chromium: make live SUITE=pages"]
 fn the_live_page_runs_its_own_script_only() {

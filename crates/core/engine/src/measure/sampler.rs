@@ -416,12 +416,13 @@ impl SampledStream {
 /// reset.
 #[cfg(feature = "native")]
 pub(crate) fn tcp_since_connect(fd: impl std::os::fd::AsFd) -> Option<TcpInterval> {
-    let info = tcp_info(fd).ok()?;
-    Some(tcp_interval(
-        &info,
-        Repeated::of(&info),
-        TcpLimits::default(),
-    ))
+    Some(tcp_whole(&tcp_info(fd).ok()?))
+}
+
+/// The same of a state that was read.
+#[cfg(feature = "native")]
+pub fn tcp_whole(info: &TcpInfo) -> TcpInterval {
+    tcp_interval(info, Repeated::of(info), TcpLimits::default())
 }
 
 fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> TcpInterval {

@@ -50,5 +50,7 @@ pub const PROBES: &str = "probes";
 pub const UDP_BLOCKED: &str = "UDP is blocked: no datagram was answered";
 /// Reason for what the protocol of iperf3 does not have.
 pub const IPERF3_ONLY: &str = "the server speaks iperf3 only";
+/// Reason for what the protocol of ndt7 does not have.
+pub const NDT7_ONLY: &str = "the server speaks ndt7 only";
 /// Reason for datagrams whose rate depends on a load that found none.
 pub const NO_RATE: &str = "no load found a rate for it";

@@ -59,6 +59,8 @@ pub enum Dialect {
     Iperf3,
     /// STAMP (RFC 8762), which has no control connection.
     Stamp,
+    /// That of ndt7, the speed test of M-Lab; what only linerate measures is absent.
+    Ndt7,
     /// That of a speed test, whose report was imported.
     SpeedTest,
 }

@@ -1,5 +1,5 @@
-//! WebSocket frames (RFC 6455, section 5): heads of a server, and a resumable reader of what a
-//! client sends.
+//! WebSocket frames (RFC 6455, section 5): heads, messages of both ends, and a resumable reader of
+//! what the other end sends.
 //!
 //! ```text
 //! fin 1 bit | 0 3 bits | opcode 4 bits | masked 1 bit | length 7, 7 + 16 or 7 + 64 bits | mask u32
@@ -9,6 +9,8 @@
 pub const HEAD_BYTES_MAX: usize = 14;
 /// Longest frame that is accepted, and longest message that ndt7 permits.
 pub const FRAME_BYTES_MAX: u64 = 1 << 24;
+/// Bit of a frame with a mask.
+const MASKED: u8 = 0x80;
 /// Longest payload of a control frame.
 const CONTROL_BYTES_MAX: u64 = 125;
 
@@ -71,6 +73,15 @@ pub fn message(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     [head.get(..len).unwrap_or_default(), payload].concat()
 }
 
+/// A whole message of a client.
+pub fn masked(opcode: Opcode, payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
+    let (mut head, len) = head(opcode, payload.len());
+    head[1] |= MASKED;
+    let head = head.into_iter().take(len).chain(mask);
+    let masked = payload.iter().zip(mask.iter().cycle());
+    head.chain(masked.map(|(byte, mask)| byte ^ mask)).collect()
+}
+
 /// A close frame with its code (RFC 6455, section 7.4) and a reason in ASCII.
 pub fn close(code: u16, reason: &str) -> Vec<u8> {
     let mut payload = [&code.to_be_bytes(), reason.as_bytes()].concat();
@@ -92,6 +103,9 @@ pub enum FrameError {
     /// A client masks all frames.
     #[error("unmasked frame")]
     Unmasked,
+    /// A server masks none.
+    #[error("masked frame of a server")]
+    Masked,
     /// Longer than a bound.
     #[error("frame of {0} bytes")]
     Length(u64),
@@ -136,6 +150,8 @@ pub struct FrameReader {
     control: Vec<u8>,
     /// Longest message that is kept; 0 for a reader that counts messages.
     kept_max: usize,
+    /// The other end is a server: of its messages text is kept, and bytes are counted.
+    is_of_server: bool,
     failed: Option<FrameError>,
 }
 
@@ -165,8 +181,22 @@ impl FrameReader {
             message: Vec::new(),
             control: Vec::new(),
             kept_max,
+            is_of_server: false,
             failed: None,
         }
+    }
+
+    /// A reader of a server that keeps text of at most this length, and counts bytes.
+    pub fn of_server(kept_max: usize) -> Self {
+        Self {
+            is_of_server: true,
+            ..Self::keeping(kept_max)
+        }
+    }
+
+    /// The payload of the message under way is kept.
+    fn is_kept(&self) -> bool {
+        self.kept_max > 0 && !(self.is_of_server && self.open == Some(Opcode::Binary))
     }
 
     /// Payload of the frame under way that has not arrived and is counted alone.
@@ -238,8 +268,10 @@ impl FrameReader {
         let opcode = Opcode::from_bits(first & 0x0f)
             .filter(|_| first & 0x70 == 0)
             .ok_or(FrameError::Bits(first))?;
-        if second & 0x80 == 0 {
-            return Err(FrameError::Unmasked);
+        match (second & MASKED == 0, self.is_of_server) {
+            (true, false) => return Err(FrameError::Unmasked),
+            (false, true) => return Err(FrameError::Masked),
+            _ => {}
         }
 
         let (extension, short) = match second & 0x7f {
@@ -247,7 +279,7 @@ impl FrameReader {
             126 => (2, 0),
             len => (0, u64::from(len)),
         };
-        let head_len = 2 + extension + 4;
+        let head_len = 2 + extension + if self.is_of_server { 0 } else { 4 };
         if self.head_read < head_len {
             return Ok(head_len);
         }
@@ -260,7 +292,9 @@ impl FrameReader {
         let is_last = first & 0x80 != 0;
         self.check(opcode, is_last, len)?;
 
-        let mask = mask.first_chunk().copied().unwrap_or_default();
+        // Behind the head of a server are bytes of an earlier one.
+        let mask = mask.first_chunk().filter(|_| !self.is_of_server);
+        let mask = mask.copied().unwrap_or_default();
         self.frame = Some(Frame {
             opcode,
             is_last,
@@ -281,15 +315,16 @@ impl FrameReader {
         }
 
         let kept = (self.message.len() as u64).saturating_add(len);
-        if len > FRAME_BYTES_MAX || (self.kept_max > 0 && kept > self.kept_max as u64) {
+        self.open.get_or_insert(opcode);
+        if len > FRAME_BYTES_MAX || (self.is_kept() && kept > self.kept_max as u64) {
             return Err(FrameError::Length(len));
         }
-        self.open.get_or_insert(opcode);
         Ok(())
     }
 
     /// Takes payload of the frame under way; returns how much of it belongs to a message.
     fn take_payload(&mut self, rest: &mut &[u8]) -> u64 {
+        let is_message_kept = self.is_kept();
         let Some(frame) = &mut self.frame else {
             return 0;
         };
@@ -298,10 +333,10 @@ impl FrameReader {
         *rest = behind;
 
         let is_control = frame.opcode.is_control();
-        let kept = match (is_control, self.kept_max) {
+        let kept = match (is_control, is_message_kept) {
             (true, _) => Some(&mut self.control),
-            (false, 0) => None,
-            (false, _) => Some(&mut self.message),
+            (false, false) => None,
+            (false, true) => Some(&mut self.message),
         };
         // A reader that counts does not remove the mask: nothing reads the payload.
         if let Some(kept) = kept {
@@ -310,7 +345,9 @@ impl FrameReader {
         }
 
         frame.read += taken.len() as u64;
-        if is_control { 0 } else { taken.len() as u64 }
+        // Text of a server is no payload of the test.
+        let is_counted = !is_control && !(self.is_of_server && is_message_kept);
+        if is_counted { taken.len() as u64 } else { 0 }
     }
 
     /// Ends the frame under way; false if it is not complete.
@@ -326,8 +363,9 @@ impl FrameReader {
                 _ => {}
             }
         } else if frame.is_last {
+            let is_kept = self.is_kept();
             let (opcode, payload) = (self.open.take(), std::mem::take(&mut self.message));
-            match opcode.filter(|_| self.kept_max > 0) {
+            match opcode.filter(|_| is_kept) {
                 Some(Opcode::Text) => f(Message::Text(payload)),
                 Some(_) => f(Message::Binary(payload)),
                 None => {}
@@ -438,6 +476,36 @@ mod tests {
     }
 
     #[test]
+    fn of_a_server_text_is_kept_and_bytes_are_counted() {
+        let bytes = [
+            message(Opcode::Binary, &[0; 70_000]),
+            message(Opcode::Binary, &[0; 300]),
+            message(Opcode::Text, b"{}"),
+            message(Opcode::Ping, b"?"),
+            close(NORMAL, ""),
+        ]
+        .concat();
+        let kept = vec![
+            Message::Text(b"{}".to_vec()),
+            Message::Ping(b"?".to_vec()),
+            Message::Close,
+        ];
+        let pieces: Vec<&[u8]> = bytes.chunks(7).collect();
+        let reader = FrameReader::of_server(4);
+        assert_eq!(read(reader, &pieces), Ok((70_300, kept)));
+
+        for (bytes, expected) in [
+            (masked(Opcode::Binary, b"a", MASK), FrameError::Masked),
+            (message(Opcode::Text, b"abcde"), FrameError::Length(5)),
+        ] {
+            assert_eq!(read(FrameReader::of_server(4), &[&bytes]), Err(expected));
+        }
+        let own = masked(Opcode::Text, b"Hello", MASK);
+        let hello = Message::Text(b"Hello".to_vec());
+        assert_eq!(read(FrameReader::keeping(5), &[&own]), Ok((5, vec![hello])));
+    }
+
+    #[test]
     fn payload_may_be_skipped() {
         let mut reader = FrameReader::counting();
         let bytes = frame(0x82, &[0; 300]);
@@ -482,6 +550,7 @@ mod tests {
             let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
             let _ = read(FrameReader::keeping(16), &pieces);
             let _ = read(FrameReader::counting(), &pieces);
+            let _ = read(FrameReader::of_server(16), &pieces);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Measurement messages of ndt7 (ndt-server, `spec/ndt7-protocol.md`). Times are microseconds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One of them. What the kernel does not report is absent.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -21,7 +21,7 @@ pub struct Measurement<'a> {
 }
 
 /// Progress as the application counts it.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AppInfo {
     /// Since the start of the test.

@@ -18,7 +18,7 @@ pub fn switching(upgrade: &Upgrade, protocol: Option<&str>) -> Vec<u8> {
     .into_bytes()
 }
 
-fn accept_key(key: &str) -> String {
+pub(super) fn accept_key(key: &str) -> String {
     // The fixed part is from RFC 6455, section 1.3, and so is SHA-1: it identifies the protocol and
     // protects nothing.
     let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use linerate::fleet::Topology;
-use linerate::fleet::run::{dry_run, run};
+use linerate::fleet::run::{dry_run, run, run_length};
 use linerate::{Error, Outcome};
 use linerate_model::fleet::{FleetMode, HostId};
 
@@ -155,6 +155,10 @@ impl RunArgs {
         }
 
         output.run(|signals, progress| run(&spec, record, signals, progress))
+    }
+
+    pub(super) fn run_length(self) -> Result<Duration, Error> {
+        run_length(&self.kind.resolve()?.spec)
     }
 }
 

@@ -12,6 +12,7 @@ mod resume;
 mod rounds;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::plan::{Links, PlannedRun};
 use crate::spec::RunSpec;
@@ -34,6 +35,17 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
     let run = PlannedRun::of(spec)?;
     let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
     announced(&run, &BTreeSet::new(), &all, &Links::new()).map(|(line, _)| line)
+}
+
+/// Expected time of a run.
+///
+/// # Errors
+/// A path or a host is not known.
+pub fn run_length(spec: &RunSpec) -> Result<Duration, Error> {
+    let run = PlannedRun::of(spec)?;
+    let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
+    let time = run.estimate(&BTreeSet::new(), &all).time;
+    Ok(time.min(run.plan.budget))
 }
 
 /// Runs a plan. Signals cancel it.

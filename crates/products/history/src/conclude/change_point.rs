@@ -5,7 +5,7 @@ use linerate_model::measure::{Better, Comparison, MeasureInfo};
 use linerate_model::stats::{median, median_deviation, shift_interval};
 
 /// Runs that are judged.
-const AFTER: usize = 5;
+pub(crate) const AFTER: usize = 5;
 /// Runs they are compared with.
 pub(crate) const BEFORE: usize = 20;
 /// Fewest runs they are compared with, at the start of a history.
@@ -101,6 +101,27 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
         effect,
         is_worse,
     })
+}
+
+/// Position of the first value at the level after a change. The five values that show a change may
+/// begin a few values before or after it: the best split of the values around it decides. The level
+/// before it is that since `start`, where the change before it began.
+pub(crate) fn onset(values: &[f64], change: &ChangePoint, start: usize) -> usize {
+    let (from, to) = (change.at.saturating_sub(AFTER).max(start), change.found_at);
+    let levels = (
+        median(&values[change.at.saturating_sub(BEFORE).max(start)..change.at]),
+        median(&values[change.at..=to]),
+    );
+    let (Some(before), Some(after)) = levels else {
+        return change.at;
+    };
+    let middle = f64::midpoint(before, after);
+    let is_after = |at: &usize| (values[*at] > middle) == (after > middle);
+    let errors = |split: &usize| {
+        let early = (from..*split).filter(is_after).count();
+        early + (*split..=to).filter(|at| !is_after(at)).count()
+    };
+    (from..=to).min_by_key(errors).unwrap_or(change.at)
 }
 
 /// A recovery: the last five of these values are back at the level before a change for the worse.

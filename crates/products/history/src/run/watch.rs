@@ -12,23 +12,29 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use linerate_document::progress::Progress;
 use linerate_model::outcome::{Error, Outcome};
-use linerate_model::record::{RunRecord, Trial};
+use linerate_model::record::{RunKind, RunRecord, Trial};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::history::local_time;
 use super::record::unix_ms;
 use crate::conclude::alarm::{Alarm, Transition};
+use crate::conclude::episodes::{Episode, Grouping, episodes};
 use crate::conclude::expect::Expectations;
+use crate::conclude::grid::Grid;
 use crate::plan::quiet::Quiet;
 use crate::plan::schedule::{Schedule, Slot};
 use child::Ended;
 use history::History;
+pub(super) use history::SKIPPED;
 pub use results::{Outlet, write_metrics};
 
 /// Time of the command of an alert.
 const ALERT_TIMEOUT: Duration = Duration::from_secs(30);
+/// States of a watch in its alerts.
+const FAILING: &str = "failing";
+const OK: &str = "ok";
 /// First pause before a failed run is tried again; each is twice as long as the one before.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -83,12 +89,14 @@ impl WatchSpec {
 
 /// Repeats a run until its number of runs or a signal ends it. The outcome is that of the last run.
 /// `outlets` opens what takes the results besides the history, once the period is known to fit.
+/// `grouping` finds what cells of a fleet that got worse have in common.
 ///
 /// # Errors
 /// A period that a run does not fit in, or results that cannot be kept.
 pub fn watch(
     spec: &WatchSpec,
     outlets: impl FnOnce() -> Result<Vec<Outlet>, String>,
+    grouping: Grouping,
     signals: &Signals,
     progress: Progress,
 ) -> Result<Outcome, Error> {
@@ -105,6 +113,7 @@ pub fn watch(
         progress,
         history,
         outlets,
+        grouping,
         alarm: Alarm::default(),
     };
     watch.restore();
@@ -130,6 +139,7 @@ struct Watch<'a> {
     progress: Progress,
     history: History,
     outlets: Vec<Outlet>,
+    grouping: Grouping,
     alarm: Alarm,
 }
 
@@ -266,12 +276,25 @@ impl Watch<'_> {
         }
 
         let (result, reason) = self.judge(self.history.runs().len());
+        let transition = self.alarm.observe(result);
+        let episodes = self.episodes();
+        let open = episodes.iter().filter(|episode| episode.ended.is_none());
+        let open = open.map(|episode| episode.sentence(|at| self.round(at)));
+        let open = open.collect::<Vec<_>>().join("; ");
+        let (result, reason) = match result {
+            Outcome::Done if !open.is_empty() => (Outcome::Worse, Some(open)),
+            _ => (result, reason),
+        };
         let run = self.history.runs().last();
         self.progress
             .line(&run.map_or_else(String::new, |run| results::line(run, reason.as_deref())));
 
-        if let Some(transition) = self.alarm.observe(result) {
-            self.alert(transition, reason.as_deref().unwrap_or_default())?;
+        if let Some(transition) = transition {
+            let reason = reason.as_deref().unwrap_or_default();
+            self.alert(&self.alert_of_run(transition, reason))?;
+        }
+        for alert in self.alerts_of_episodes(&episodes) {
+            self.alert(&alert)?;
         }
 
         for outlet in &self.outlets {
@@ -295,6 +318,8 @@ impl Watch<'_> {
             return (Outcome::NotCompleted, run.reason.clone());
         }
 
+        // A fleet is judged by its cells as well, which have states of their own.
+        let is_fleet = run.kind == RunKind::Fleet;
         let trials: Vec<&Trial> = run.trials.iter().collect();
         let missed = self
             .spec
@@ -307,8 +332,8 @@ impl Watch<'_> {
         }
 
         match history::change(self.history.runs().get(..end).unwrap_or_default()) {
-            Some(change) => (Outcome::Worse, Some(change)),
-            None => (Outcome::Done, None),
+            Some(change) if !is_fleet => (Outcome::Worse, Some(change)),
+            _ => (Outcome::Done, None),
         }
     }
 
@@ -322,20 +347,66 @@ impl Watch<'_> {
         }
     }
 
-    fn alert(&mut self, transition: Transition, reason: &str) -> Result<(), Stop> {
+    /// Episodes of the cells of a fleet; none of another run.
+    fn episodes(&self) -> Vec<Episode> {
+        let runs = self.history.runs();
+        match runs.last().is_some_and(|run| run.kind == RunKind::Fleet) {
+            true => episodes(&Grid::of_fleet(runs), self.grouping),
+            false => Vec::new(),
+        }
+    }
+
+    /// A run by its number since the watch began.
+    fn round(&self, at: usize) -> String {
+        format!("round {}", at + self.history.first_round())
+    }
+
+    /// The alert of the run as a whole.
+    fn alert_of_run(&self, transition: Transition, reason: &str) -> Value {
+        let state = match transition {
+            Transition::Failing => FAILING,
+            Transition::Recovered => OK,
+        };
+        let run = self.history.runs().last();
+        // A fleet has a trial for each cell, which may be thousands.
+        let tested = run.filter(|run| run.kind != RunKind::Fleet);
+        json!({
+            "watch": self.spec.name, "state": state, "reason": reason,
+            "run": run.map(|run| run.run_id), "started_at": run.map(|run| &run.started_at),
+            "trials": tested.map(|run| run.trials.iter().map(|trial| &trial.measures).collect::<Vec<_>>()),
+        })
+    }
+
+    /// Alerts of the episodes that the last run began or ended.
+    fn alerts_of_episodes(&self, episodes: &[Episode]) -> Vec<Value> {
+        let last = self.history.runs().len().saturating_sub(1);
+        let first = self.history.first_round();
+        let run = self.history.runs().last();
+        let alert = |episode: &Episode| {
+            let (state, began, reason) = match episode.ended {
+                Some((began, found)) if found == last => {
+                    (OK, began, episode.recovery(|at| self.round(at)))
+                }
+                _ if episode.found == last => (
+                    FAILING,
+                    episode.began,
+                    Some(episode.sentence(|at| self.round(at))),
+                ),
+                _ => return None,
+            };
+            Some(json!({
+                "watch": self.spec.name, "state": state, "reason": reason,
+                "run": run.map(|run| run.run_id), "started_at": run.map(|run| &run.started_at),
+                "subject": episode.subject, "round": began + first, "finding": episode.finding,
+            }))
+        };
+        episodes.iter().filter_map(alert).collect()
+    }
+
+    fn alert(&mut self, text: &Value) -> Result<(), Stop> {
         let Some(command) = &self.spec.alert else {
             return Ok(());
         };
-        let state = match transition {
-            Transition::Failing => "failing",
-            Transition::Recovered => "ok",
-        };
-        let run = self.history.runs().last();
-        let text = json!({
-            "watch": self.spec.name, "state": state, "reason": reason,
-            "run": run.map(|run| run.run_id), "started_at": run.map(|run| &run.started_at),
-            "trials": run.map(|run| run.trials.iter().map(|trial| &trial.measures).collect::<Vec<_>>()),
-        });
         let failure =
             match child::run_shell(command, &format!("{text}\n"), ALERT_TIMEOUT, self.signals) {
                 Ok(Ended::Exited(status, _)) if status.success() => return Ok(()),

@@ -379,7 +379,10 @@ pub(super) fn absent(report: &PathReport) -> Vec<Block> {
     let mut by_reason: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
     for (what, reason) in &report.absent {
         by_reason
-            .entry((reason == absent::IPERF3_ONLY, reason))
+            .entry((
+                [absent::IPERF3_ONLY, absent::NDT7_ONLY].contains(&&**reason),
+                reason,
+            ))
             .or_default()
             .push(what);
     }

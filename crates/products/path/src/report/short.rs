@@ -187,8 +187,13 @@ fn is_lossy(datagrams: &Datagrams) -> bool {
 
 /// `9 results: the server speaks iperf3 only`, for each reason.
 fn absent(report: &PathReport) -> Vec<String> {
-    if report.target.dialect == Dialect::Iperf3 {
-        let program = report.target.program.as_deref().unwrap_or("iperf3");
+    let protocol = match report.target.dialect {
+        Dialect::Iperf3 => Some("iperf3"),
+        Dialect::Ndt7 => Some("ndt7"),
+        _ => None,
+    };
+    if let Some(protocol) = protocol {
+        let program = report.target.program.as_deref().unwrap_or(protocol);
         let results = counted(report.absent.len(), "result");
         return vec![format!(
             "{results} that {program} as the server cannot give (-v)"

@@ -84,7 +84,7 @@ pub(super) fn probes_of(report: &PathReport) -> &'static str {
         (Some(ProbeKind::Udp), _) | (None, Dialect::Native) => "UDP probes",
         (Some(ProbeKind::Icmp), _) => "ICMP echo",
         (Some(ProbeKind::Tcp | ProbeKind::Busy), _) => "TCP handshakes",
-        (None, Dialect::Iperf3 | Dialect::Stamp | Dialect::SpeedTest) => "probes",
+        (None, Dialect::Iperf3 | Dialect::Ndt7 | Dialect::Stamp | Dialect::SpeedTest) => "probes",
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn ceiling(by: &str) -> &str {
 /// Known state of the server's identity; `None` where its protocol has none.
 pub(super) const fn identity(report: &PathReport) -> Option<&'static str> {
     match (report.target.dialect, report.target.identity) {
-        (Dialect::Iperf3 | Dialect::Stamp | Dialect::SpeedTest, _) => None,
+        (Dialect::Iperf3 | Dialect::Ndt7 | Dialect::Stamp | Dialect::SpeedTest, _) => None,
         (Dialect::Native, Identity::Known) => Some("known"),
         (Dialect::Native, Identity::Pinned) => Some("as pinned"),
         (Dialect::Native, Identity::Token) => Some("proved by the token"),

@@ -1,32 +1,27 @@
 //! Examination against a server of iperf3: ordinary tests one after the other, with a probe beside
 //! them. What its protocol does not have is named, never estimated.
 
-mod hops;
 mod phase_over_iperf3;
 mod result;
-mod side_probe;
 
 use std::time::Duration;
 
 use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::dialect::native::client::Established;
-use linerate_engine::hops::PathTrace;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::absent::{self, IPERF3_ONLY};
-use linerate_model::path::{
-    ConcurrentProbes, Dialect, PathSpec, PhaseKind, PhaseResult, PhaseTransport,
-};
-use linerate_sys::clock;
+use linerate_model::path::{Dialect, PathSpec, PhaseKind, PhaseTransport};
 
+use super::beside::{Beside, Ended};
 use super::examination::{Examination, Examined, Start};
 use super::identity;
+use super::side_probe::Method;
 use super::steering::SharedObserver;
 use crate::conclude::unmeasured;
 use crate::plan::{LoadPlan, PlannedPhase, plan};
 use crate::report::PhaseProgress;
-use phase_over_iperf3::{Ended, Finished, Iperf3Peer};
-use side_probe::{Method, SideProber};
+use phase_over_iperf3::{Finished, Iperf3Peer};
 
 /// Streams per direction of a load, unless the user sets them: a test of iperf3 keeps the number of
 /// its start.
@@ -71,91 +66,36 @@ pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Exam
         .retain(|(name, _)| name != PhaseKind::Size.name());
     let (method, refusal) = Method::choose(test, remote);
     let peer = Iperf3Peer {
-        handshakes: vec![phase_over_iperf3::first_handshake(&established)],
+        beside: Beside::new(method, established.connect_time),
         first: Some(established),
-        method,
         has_facts: false,
-        hops: PathTrace::default(),
     };
     let mut examination = start.begin(peer, remote, target, method.kind(), &planned);
     if let Some(reason) = refusal {
         examination.lack(absent::LOADED_RTT, reason);
     }
 
-    let is_interrupted = examination.run(&planned.phases);
-    examination.end(is_interrupted)
+    let is_interrupted =
+        examination.run(&planned.phases, |examination, planned, progress| {
+            match (planned.spec.kind, planned.load) {
+                (PhaseKind::Idle, _) => examination.idle(planned),
+                (_, Some(load)) => examination.load(planned, load, progress),
+                _ => examination.datagrams(planned),
+            }
+        });
+    examination.check_any(is_interrupted, IPERF3_ONLY)?;
+    examination.add_absent();
+    Ok(examination.end(is_interrupted))
 }
 
 impl Examination<'_, Iperf3Peer> {
-    /// Runs all phases; true if a signal ended them.
-    fn run(&mut self, phases: &[PlannedPhase]) -> bool {
-        let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
-        for (number, planned) in (1..).zip(phases) {
-            let kind = planned.spec.kind;
-            let progress = PhaseProgress::new(kind, number, count, planned.spec.duration_max);
-            let known = self.input.phases.len();
-            self.show_begin(&progress);
-
-            let ran = match (kind, planned.load) {
-                (PhaseKind::Idle, _) => self.idle(planned),
-                (_, Some(load)) => self.load(planned, load, progress),
-                _ => self.datagrams(planned),
-            };
-            self.observers.progress.clear();
-
-            // Delays without load that are the handshakes of all tests are complete at the end.
-            let is_complete = kind != PhaseKind::Idle || self.peer.method.needs_no_test();
-            match ran {
-                Ok(()) if self.input.phases.len() > known && is_complete => self.show_finished(),
-                Ok(()) => {}
-                Err(Ended::Interrupted) => return true,
-                Err(Ended::Failed(reason)) => self.fail(kind, &reason),
-            }
-        }
-
-        false
-    }
-
-    /// Delays without load: ICMP echo or connections to another port for the planned time, or the
-    /// handshakes of the tests, which are added at the end.
-    fn idle(&mut self, planned: &PlannedPhase) -> Result<(), Ended> {
-        let mut result = PhaseResult::of(planned.spec.clone());
-        result.started_ns = clock::monotonic_ns();
-        let mut ended = Ok(());
-
-        let method = self.peer.method;
-        let prober = match method.needs_no_test() {
-            true => Some(SideProber::start(method, self.test, self.remote, None).map_err(failed)?),
-            false => None,
-        };
-        let is_traced = planned.spec.hops && self.start_hops();
-        if is_traced || prober.is_some() {
-            ended = phase_over_iperf3::wait(planned.spec.duration_max, self.interrupts);
-        }
-
-        result.local.hops = self.peer.hops.end();
-        if let Some(prober) = prober {
-            result.udp = prober.finish();
-            result.local.elapsed_ns = clock::monotonic_ns().saturating_sub(result.started_ns);
-        }
-
-        self.keep(result);
-        ended
-    }
-
-    /// Begins to trace; false where this host has no sockets for it.
-    pub(super) fn start_hops(&mut self) -> bool {
-        let (test, server) = (self.test, self.remote);
-        self.peer.hops.start(|| hops::open(test, server)).is_ok()
-    }
-
     fn load(
         &mut self,
         planned: &PlannedPhase,
         load: LoadPlan,
         progress: PhaseProgress,
     ) -> Result<(), Ended> {
-        let load = fixed(load, &self.test.spec, self.peer.method);
+        let load = fixed(load, &self.test.spec, self.peer.beside.method);
         let mut spec = planned.spec.clone();
         spec.streams_max = load.streams_max;
 
@@ -166,7 +106,7 @@ impl Examination<'_, Iperf3Peer> {
             facts,
             ended,
         } = self.run_load(&spec, load, progress, observer.clone());
-        self.peer.handshakes.extend(handshakes);
+        self.peer.beside.handshakes.extend(handshakes);
         let reason = unmeasured(&result);
 
         if result.local.elapsed_ns > 0 {
@@ -206,43 +146,6 @@ impl Examination<'_, Iperf3Peer> {
         Ok(())
     }
 
-    fn end(mut self, is_interrupted: bool) -> Result<Examined, Error> {
-        let mut phases = self.input.phases.iter();
-        if !is_interrupted && !phases.any(|phase| phase.local.elapsed_ns > 0) {
-            let reason = self.failure.as_deref().unwrap_or(IPERF3_ONLY);
-            let host = &self.input.target.host;
-            return Err(Error::failed(format!("{host}: {reason}")));
-        }
-
-        self.add_handshakes();
-        self.add_absent();
-
-        let outcome = match &self.failure {
-            _ if is_interrupted => Outcome::Interrupted,
-            Some(_) => Outcome::NotCompleted,
-            None => Outcome::Done,
-        };
-        Ok(self.finish(outcome).0)
-    }
-
-    /// The handshakes of all tests precede their data.
-    fn add_handshakes(&mut self) {
-        let handshakes = std::mem::take(&mut self.peer.handshakes);
-        let mut phases = self.input.phases.iter_mut();
-        let Some(idle) = phases.find(|phase| phase.spec.kind == PhaseKind::Idle) else {
-            return;
-        };
-
-        if !self.peer.method.needs_no_test() {
-            idle.udp.clone_from(&handshakes);
-        }
-
-        idle.foreign = ConcurrentProbes {
-            tcp: handshakes,
-            ..ConcurrentProbes::default()
-        };
-    }
-
     fn add_absent(&mut self) {
         let facts = (!self.peer.has_facts).then_some(absent::SERVER_FACTS);
         // A test of iperf3 keeps the number of streams that it began with.
@@ -251,14 +154,6 @@ impl Examination<'_, Iperf3Peer> {
             self.lack(figure, IPERF3_ONLY);
         }
     }
-}
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "errors are passed by `map_err`"
-)]
-fn failed(error: std::io::Error) -> Ended {
-    Ended::Failed(error.to_string())
 }
 
 /// A load whose number of streams stays. Connections that the busy server refuses must end before

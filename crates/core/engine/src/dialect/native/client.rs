@@ -16,7 +16,7 @@ mod requests;
 mod streams;
 mod transactions;
 
-pub use connect::{Established, Opened, open};
+pub use connect::{Connection, Established, Opened, connect, open};
 pub use connect_race::{Target, bind};
 pub use control::{Announcement, NativeClient, Turn};
 pub use load_phase::LoadController;

@@ -9,11 +9,12 @@ use linerate_model::measure::MeasureName::{
     ReceivedBps, Retransmits, RttMeanNs,
 };
 use linerate_model::printable::printable;
-use linerate_model::record::{RunKind, RunRecord, RunState, Way};
+use linerate_model::record::{Body, RunKind, RunRecord, RunState, Trial, Way};
 use linerate_model::stored_name;
 
 use super::{medians, name, protocol};
 use crate::conclude::change_point::change_points;
+use crate::conclude::grid::{Grid, RowKey};
 
 /// Paths and specifications with a set of labels of their own; the older ones are added up.
 pub const LABEL_SETS_MAX: usize = 1000;
@@ -67,9 +68,16 @@ const FAMILIES: [Family; 5] = [
     ),
 ];
 
-/// The last run of each path and specification. A failed one has no values and the success 0.
+/// The last run of each path and specification, and of each cell of a fleet. A failed one has no values and the success 0.
 pub fn exposition(runs: &[RunRecord]) -> String {
+    let cells = fleet_cells(runs);
     let mut last = last_runs(runs);
+    last.extend(cells.iter().map(|(run, values)| LastRun {
+        run,
+        labels: labels(run, ""),
+        protocol: String::new(),
+        values: values.clone(),
+    }));
     // Each set of labels is a time series in Prometheus: of further ones only sums remain.
     let older = last.split_off(last.len().min(LABEL_SETS_MAX));
     let mut page = Exposition::default();
@@ -176,6 +184,71 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
     // The runs come last first; changes are found in the order of time.
     last.iter_mut().for_each(|last| last.values.reverse());
     last
+}
+
+/// The last run of each cell of each fleet as a run between its hosts, with its values in it and in
+/// the runs before, earliest first.
+fn fleet_cells(runs: &[RunRecord]) -> Vec<(RunRecord, Vec<f64>)> {
+    let mut fleets: BTreeMap<(&str, &Option<String>), Vec<&RunRecord>> = BTreeMap::new();
+    let counts = |run: &&RunRecord| run.kind == RunKind::Fleet && run.state != RunState::Running;
+    for run in runs.iter().filter(counts) {
+        fleets
+            .entry((name(run), &run.path.server))
+            .or_default()
+            .push(run);
+    }
+
+    let mut cells = Vec::new();
+    for mut runs in fleets.into_values() {
+        runs.sort_by_key(|run| (run.started_unix_ms, run.run_id));
+        let grid = Grid::of_fleet(runs.iter().copied());
+        let has_treatments = grid.has_treatments();
+        let newest = runs.last();
+        cells.extend(grid.rows.into_iter().filter_map(|row| {
+            let mut run = cell_of(newest?, &row.key);
+            if has_treatments {
+                run.path.server = Some(format!("{}, {}", row.key.sink, row.key.treatment));
+            }
+            Some((run, row.values.into_iter().flatten().collect()))
+        }));
+    }
+
+    cells
+}
+
+/// A cell of a fleet run; one that failed where it has no result.
+fn cell_of(fleet: &RunRecord, key: &RowKey) -> RunRecord {
+    let (started_at, started_unix_ms) = (fleet.started_at.clone(), fleet.started_unix_ms);
+    let mut run = RunRecord::new(
+        fleet.run_id,
+        fleet.kind,
+        Body::Test,
+        started_at,
+        started_unix_ms,
+    );
+    run.elapsed_ns = fleet.elapsed_ns;
+    run.title.clone_from(&fleet.title);
+    run.links.clone_from(&fleet.links);
+    run.path.clone_from(&fleet.path);
+    run.path.client = Some(key.source.clone());
+    run.path.server = Some(key.sink.clone());
+
+    let of_cell = |trial: &&Trial| RowKey::of_factors(&trial.factors).as_ref() == Some(key);
+    run.trials = fleet.trials.iter().filter(of_cell).cloned().collect();
+    // Of a cell alone its factors have one level.
+    run.trials
+        .iter_mut()
+        .for_each(|trial| trial.factors.clear());
+    let has_result = run
+        .trials
+        .iter()
+        .any(|trial| trial.state == RunState::Complete);
+    run.state = if has_result {
+        RunState::Complete
+    } else {
+        RunState::Failed
+    };
+    run
 }
 
 fn labels(run: &RunRecord, protocol: &str) -> String {

@@ -296,3 +296,41 @@ fn change_for_the_worse_is_a_state() {
     };
     assert!(!worse(25) && !worse(28) && worse(30) && worse(40));
 }
+
+#[test]
+fn cells_of_a_fleet_are_paths_of_their_own_and_one_without_a_result_has_no_value() {
+    let round = |number: u8, cells: &[(&str, &str, f64)]| {
+        let cell = |(no, (source, sink, bps)): (u32, &(&str, &str, f64))| {
+            let mut cell = trial(no, None, &[(ReceivedBps, Way::Forward, *bps)]);
+            for (name, level) in [("source", *source), ("sink", *sink), ("path", "lab")] {
+                cell.factors.insert(name.to_owned(), level.to_owned());
+            }
+            cell
+        };
+        let trials = (0..).zip(cells).map(cell).collect();
+        run(number, RunKind::Fleet, ("control", "lab"), "mesh", trials)
+    };
+    let rounds = [
+        round(1, &[("h1", "h2", 8e8), ("h2", "h1", 4e8)]),
+        round(2, &[("h1", "h2", 1.6e8)]),
+    ];
+    let page = prometheus::exposition(&rounds);
+    let of = |name: &str, client: &str| {
+        let mut lines = page.lines();
+        let line = lines.find(|line| line.starts_with(name) && line.contains(client));
+        line.and_then(|line| Some(line.rsplit_once(' ')?.1.to_owned()))
+    };
+
+    let [one, other] = ["client=\"h1\",server=\"h2\"", "client=\"h2\",server=\"h1\""];
+    let goodput = "linerate_test_goodput_bytes_per_second";
+    assert_eq!(of(goodput, one).as_deref(), Some("20000000"), "{page}");
+    assert_eq!(of(goodput, other), None, "{page}");
+    let success = "linerate_test_success";
+    assert_eq!(of(success, one).as_deref(), Some("1"), "{page}");
+    assert_eq!(of(success, other).as_deref(), Some("0"), "{page}");
+    assert_eq!(
+        of(success, "client=\"control\",server=\"lab\"").as_deref(),
+        Some("1"),
+        "{page}"
+    );
+}

@@ -17,14 +17,20 @@ use crate::run::record::{Labels, head, started_at, unix_ms};
 
 /// Runs that decide over the state: detection of a change takes 25, and it lasts for as many.
 const RUNS_KEPT: usize = 50;
+/// The same of a fleet, where each cell is judged: a fault may last for days.
+const FLEET_RUNS_KEPT: usize = 500;
+/// Trials of the runs of a fleet, which has one for each cell.
+const TRIALS_KEPT: usize = 50_000;
 /// Reason of a run that was not made because the one before was not over.
-pub(super) const SKIPPED: &str = "skipped(overrun)";
+pub(in crate::run) const SKIPPED: &str = "skipped(overrun)";
 
 pub(super) struct History {
     watch: String,
     recorder: Option<Recorder>,
     directory: PathBuf,
     runs: Vec<RunRecord>,
+    /// Runs before those.
+    dropped: usize,
 }
 
 impl History {
@@ -38,21 +44,26 @@ impl History {
             format!("cannot create {}: {}", directory.display(), io_text(&error))
         })?;
 
-        let runs = place.as_ref().map_or_else(Vec::new, |place| {
-            last_runs(place, watch).unwrap_or_default()
-        });
+        let earlier = place.as_ref().and_then(|place| last_runs(place, watch));
+        let (runs, dropped) = earlier.unwrap_or_default();
         let recorder = place.map(Recorder::new);
         Ok(Self {
             watch: watch.to_owned(),
             recorder,
             directory,
             runs,
+            dropped,
         })
     }
 
     /// The last runs, earliest first, without their series.
     pub(super) fn runs(&self) -> &[RunRecord] {
         &self.runs
+    }
+
+    /// Number of the first of them since the watch began, from 1.
+    pub(super) fn first_round(&self) -> usize {
+        self.dropped + 1
     }
 
     /// Where the next run is to write its record.
@@ -91,11 +102,16 @@ impl History {
             recorder.finish(run.clone());
             recorder.recorded().message()
         });
-        // Later runs are compared by measures alone, so the large parts need not stay in memory.
-        run.trials.iter_mut().for_each(|trial| trial.series.clear());
-        run.hosts.clear();
+        make_small(&mut run);
         self.runs.push(run);
-        self.runs.drain(..self.runs.len().saturating_sub(RUNS_KEPT));
+        let trials = self
+            .runs
+            .iter()
+            .rev()
+            .map(|run| (run.kind, run.trials.len()));
+        let dropped = self.runs.len() - kept(trials);
+        self.runs.drain(..dropped);
+        self.dropped += dropped;
 
         message
     }
@@ -142,9 +158,37 @@ impl Drop for History {
     }
 }
 
-/// True if a run has values that can be compared.
+/// Later runs are compared by measures alone, so the large parts need not stay in memory.
+fn make_small(run: &mut RunRecord) {
+    let is_fleet = run.kind == RunKind::Fleet;
+    for trial in &mut run.trials {
+        trial.series.clear();
+        trial.detail.take_if(|_| is_fleet);
+    }
+    run.hosts.clear();
+}
+
+/// Number of the newest runs that are kept, by their kinds and trials, newest first.
+fn kept(runs: impl Iterator<Item = (RunKind, usize)>) -> usize {
+    let mut sum = 0;
+    let is_kept = |(at, (kind, trials)): &(usize, (RunKind, usize))| {
+        sum += trials;
+        *at < RUNS_KEPT || (*kind == RunKind::Fleet && *at < FLEET_RUNS_KEPT && sum <= TRIALS_KEPT)
+    };
+    runs.enumerate().take_while(is_kept).count()
+}
+
+/// True if a run has values that can be compared. A fleet has them where some of its cells have.
 pub(super) fn has_result(run: &RunRecord) -> bool {
-    run.state == RunState::Complete
+    let has_cells = || {
+        run.trials
+            .iter()
+            .any(|trial| trial.state == RunState::Complete)
+    };
+    match (run.kind, run.state) {
+        (RunKind::Fleet, RunState::Partial) => has_cells(),
+        (_, state) => state == RunState::Complete,
+    }
 }
 
 /// The change to the worse that the last run belongs to, in words.
@@ -176,20 +220,23 @@ pub(super) fn change(runs: &[RunRecord]) -> Option<String> {
     ))
 }
 
-fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
+/// The last runs, earliest first, and the number of those before them.
+fn last_runs(place: &Place, watch: &str) -> Option<(Vec<RunRecord>, usize)> {
     let store = Store::open_existing(place).ok()?;
     let filter = Filter {
         watch: Some(watch.to_owned()),
-        limit: Some(RUNS_KEPT as u32),
         ..Filter::default()
     };
 
-    let rows = store.list(&filter).ok()?;
-    let is_run = |row: &&linerate_store::RunRow| row.reason.as_deref() != Some(SKIPPED);
-    rows.iter()
-        // The list has the newest run first.
-        .rev()
-        .filter(is_run)
-        .map(|row| store.load(row.run_id).ok())
-        .collect()
+    // The list has the newest run first.
+    let mut rows = store.list(&filter).ok()?;
+    rows.retain(|row| row.reason.as_deref() != Some(SKIPPED));
+    let kept = kept(rows.iter().map(|row| (row.kind, row.trials as usize)));
+    let load = |row: &linerate_store::RunRow| {
+        let mut run = store.load(row.run_id).ok()?;
+        make_small(&mut run);
+        Some(run)
+    };
+    let runs: Option<Vec<RunRecord>> = rows[..kept].iter().rev().map(load).collect();
+    Some((runs?, rows.len() - kept))
 }

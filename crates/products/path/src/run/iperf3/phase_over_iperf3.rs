@@ -7,7 +7,6 @@ use linerate_doctor::run::diagnosed_client::UDP_ANSWER_TIMEOUT;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult, Handshake, RunOptions};
 use linerate_engine::dialect::native::client::Established;
-use linerate_engine::hops::PathTrace;
 use linerate_iperf3::wire::Cookie;
 use linerate_model::path::{
     LoadControl, LoadDecision, LoadSample, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
@@ -17,38 +16,28 @@ use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, FailureKind, TestSpec, Transport};
 use linerate_sys::clock;
-use linerate_sys::poll::{self, Interest};
 
 use super::result::{self, Collected};
-use super::side_probe::{Method, SideProber};
 use crate::plan::{LoadPlan, headers_bytes};
 use crate::report::PhaseProgress;
+use crate::run::beside::{Beside, Ended, sample, wait};
 use crate::run::examination::Examination;
+use crate::run::side_probe::{Method, SideProber};
 use crate::run::steering::{SharedObserver, ShownLoad};
 use crate::spec::PathTest;
-
-/// Why a phase did not reach its end.
-pub(super) enum Ended {
-    Interrupted,
-    Failed(String),
-}
 
 /// A server of iperf3.
 pub(super) struct Iperf3Peer {
     /// The connection of the first test, until it begins.
     pub(super) first: Option<Established>,
-    pub(super) method: Method,
-    /// TCP handshakes of all tests.
-    pub(super) handshakes: Vec<ProbeSample>,
     pub(super) has_facts: bool,
-    pub(super) hops: PathTrace,
+    pub(super) beside: Beside,
 }
 
-/// Handshake of the first connection; it ended some moments ago.
-pub(super) fn first_handshake(first: &Established) -> ProbeSample {
-    let now_ns = clock::monotonic_ns();
-    let sent_ns = now_ns.saturating_sub(clock::as_ns(first.connect_time));
-    sample(sent_ns, now_ns)
+impl AsMut<Beside> for Iperf3Peer {
+    fn as_mut(&mut self) -> &mut Beside {
+        &mut self.beside
+    }
 }
 
 /// Result of a test.
@@ -89,7 +78,7 @@ impl Examination<'_, Iperf3Peer> {
             shown: ShownLoad::new(plan, progress, self.observers.reborrow(), None),
             test: self.test,
             remote: self.remote,
-            method: self.peer.method,
+            method: self.peer.beside.method,
             until: plan.duration_max,
             prober: None,
             has_started: false,
@@ -129,7 +118,7 @@ impl Examination<'_, Iperf3Peer> {
             std::mem::take(&mut load.samples),
         );
 
-        result.local.hops = self.peer.hops.end();
+        result.local.hops = self.peer.beside.hops.end();
 
         finished(result, ran)
     }
@@ -277,32 +266,6 @@ fn finished(result: PhaseResult, ran: ClientResult) -> Finished {
         handshakes: ran.handshakes.iter().map(handshake).collect(),
         facts: ran.peer_facts,
         ended,
-    }
-}
-
-fn sample(sent_ns: u64, received_ns: u64) -> ProbeSample {
-    ProbeSample {
-        sent_ns,
-        peer_received_ns: None,
-        peer_sent_ns: None,
-        received_ns: Some(received_ns),
-    }
-}
-
-/// Waits, unless a signal comes first.
-pub(super) fn wait(time: Duration, interrupts: &dyn Interrupts) -> Result<(), Ended> {
-    let end = Instant::now() + time;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-
-        // An interrupted wait is repeated.
-        let is_ready = poll::wait_fd(interrupts.fd(), Interest::READ, Some(left)).unwrap_or(false);
-        if is_ready && interrupts.take().is_some() {
-            return Err(Ended::Interrupted);
-        }
     }
 }
 

@@ -40,6 +40,34 @@ pub struct Established {
     pub connect_time: Duration,
 }
 
+/// A connection to a server of another protocol.
+#[derive(Debug)]
+pub struct Connection {
+    /// The connection; calls on it do not block.
+    pub fd: OwnedFd,
+    /// Address of the server.
+    pub remote: std::net::SocketAddr,
+    /// Time of the TCP handshake.
+    pub connect_time: Duration,
+}
+
+/// Connects to the first address of `target` that answers.
+///
+/// # Errors
+/// No address answers, or an interrupt.
+pub fn connect(target: &Target, interrupts: &dyn Interrupts) -> Result<Connection, NativeError> {
+    let Dialled {
+        fd,
+        remote,
+        connect_time,
+    } = dial(target, &mut EventLoop::new(interrupts)?)?;
+    Ok(Connection {
+        fd,
+        remote,
+        connect_time,
+    })
+}
+
 /// Pause before a busy server is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
 

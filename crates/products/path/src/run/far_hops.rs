@@ -1,4 +1,4 @@
-//! Hops of the path to a server of iperf3, from this end alone.
+//! Hops of the path to a server of another protocol, from this end alone.
 
 use std::io;
 use std::net::SocketAddr;

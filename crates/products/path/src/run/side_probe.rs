@@ -52,12 +52,14 @@ impl Method {
     /// The method, and why there is no delay under load.
     pub(super) fn choose(test: &PathTest, remote: SocketAddr) -> (Self, Option<String>) {
         // A load that ends by its bytes ends at an unknown moment.
-        let busy = || match test.spec.bytes_max {
-            Some(_) => (
+        let busy = || match (test.is_ndt7, test.spec.bytes_max) {
+            // A server of ndt7 has many clients, and takes no connection for a test.
+            (true, _) => (Self::Port(remote.port()), None),
+            (false, Some(_)) => (
                 Self::Handshakes,
                 Some("--max-bytes may end a load while a connection is under way".to_owned()),
             ),
-            None => (Self::Busy, None),
+            (false, None) => (Self::Busy, None),
         };
         match test.side_probe {
             SideProbe::None => (Self::Handshakes, Some("--side-probe none".to_owned())),

@@ -1,0 +1,193 @@
+//! What is measured beside the tests of a server whose protocol has no probes: delays and hops.
+
+use std::time::{Duration, Instant};
+
+use linerate_engine::Interrupts;
+use linerate_engine::hops::PathTrace;
+use linerate_model::outcome::{Error, Outcome};
+use linerate_model::path::{ConcurrentProbes, PhaseKind, PhaseResult, ProbeSample};
+use linerate_sys::clock;
+use linerate_sys::poll::{self, Interest};
+
+use super::examination::{Examination, Examined};
+use super::far_hops;
+use super::side_probe::{Method, SideProber};
+use crate::plan::PlannedPhase;
+use crate::report::PhaseProgress;
+
+/// Why a phase did not reach its end.
+pub(super) enum Ended {
+    Interrupted,
+    Failed(String),
+}
+
+/// Delays and hops of the path to such a server.
+pub(super) struct Beside {
+    pub(super) method: Method,
+    /// TCP handshakes of all tests.
+    pub(super) handshakes: Vec<ProbeSample>,
+    pub(super) hops: PathTrace,
+}
+
+impl Beside {
+    /// The first connection was made within `connect_time`, some moments ago.
+    pub(super) fn new(method: Method, connect_time: Duration) -> Self {
+        let mut beside = Self {
+            method,
+            handshakes: Vec::new(),
+            hops: PathTrace::default(),
+        };
+        beside.connected(connect_time);
+        beside
+    }
+
+    /// A connection was made some moments ago.
+    pub(super) fn connected(&mut self, connect_time: Duration) {
+        let now_ns = clock::monotonic_ns();
+        let sent_ns = now_ns.saturating_sub(clock::as_ns(connect_time));
+        self.handshakes.push(sample(sent_ns, now_ns));
+    }
+}
+
+impl<P: AsMut<Beside>> Examination<'_, P> {
+    /// Runs all phases; true if a signal ended them.
+    pub(super) fn run(
+        &mut self,
+        phases: &[PlannedPhase],
+        run: impl Fn(&mut Self, &PlannedPhase, PhaseProgress) -> Result<(), Ended>,
+    ) -> bool {
+        let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
+        for (number, planned) in (1..).zip(phases) {
+            let kind = planned.spec.kind;
+            let progress = PhaseProgress::new(kind, number, count, planned.spec.duration_max);
+            let known = self.input.phases.len();
+            self.show_begin(&progress);
+
+            let ran = run(self, planned, progress);
+            self.observers.progress.clear();
+
+            // Delays without load that are the handshakes of all tests are complete at the end.
+            let is_complete = kind != PhaseKind::Idle || self.peer.as_mut().method.needs_no_test();
+            match ran {
+                Ok(()) if self.input.phases.len() > known && is_complete => self.show_finished(),
+                Ok(()) => {}
+                Err(Ended::Interrupted) => return true,
+                Err(Ended::Failed(reason)) => self.fail(kind, &reason),
+            }
+        }
+
+        false
+    }
+
+    /// Something was measured. Without a failure of a phase the reason is `otherwise`.
+    pub(super) fn check_any(&self, is_interrupted: bool, otherwise: &str) -> Result<(), Error> {
+        let mut phases = self.input.phases.iter();
+        if is_interrupted || phases.any(|phase| phase.local.elapsed_ns > 0) {
+            return Ok(());
+        }
+        let reason = self.failure.as_deref().unwrap_or(otherwise);
+        let host = &self.input.target.host;
+        Err(Error::failed(format!("{host}: {reason}")))
+    }
+
+    /// The report.
+    pub(super) fn end(mut self, is_interrupted: bool) -> Examined {
+        self.add_handshakes();
+        let outcome = match &self.failure {
+            _ if is_interrupted => Outcome::Interrupted,
+            Some(_) => Outcome::NotCompleted,
+            None => Outcome::Done,
+        };
+        self.finish(outcome).0
+    }
+
+    /// Delays without load: ICMP echo or connections to another port for the planned time, or the
+    /// handshakes of the tests, which are added at the end.
+    pub(super) fn idle(&mut self, planned: &PlannedPhase) -> Result<(), Ended> {
+        let mut result = PhaseResult::of(planned.spec.clone());
+        result.started_ns = clock::monotonic_ns();
+        let mut ended = Ok(());
+
+        let method = self.peer.as_mut().method;
+        let prober = match method.needs_no_test() {
+            true => Some(SideProber::start(method, self.test, self.remote, None).map_err(failed)?),
+            false => None,
+        };
+        let is_traced = planned.spec.hops && self.start_hops();
+        if is_traced || prober.is_some() {
+            ended = wait(planned.spec.duration_max, self.interrupts);
+        }
+
+        result.local.hops = self.peer.as_mut().hops.end();
+        if let Some(prober) = prober {
+            result.udp = prober.finish();
+            result.local.elapsed_ns = clock::monotonic_ns().saturating_sub(result.started_ns);
+        }
+
+        self.keep(result);
+        ended
+    }
+
+    /// Begins to trace; false where this host has no sockets for it.
+    pub(super) fn start_hops(&mut self) -> bool {
+        let (test, server) = (self.test, self.remote);
+        self.peer
+            .as_mut()
+            .hops
+            .start(|| far_hops::open(test, server))
+            .is_ok()
+    }
+
+    /// The handshakes of all tests precede their data.
+    fn add_handshakes(&mut self) {
+        let handshakes = std::mem::take(&mut self.peer.as_mut().handshakes);
+        let needs_no_test = self.peer.as_mut().method.needs_no_test();
+        let mut phases = self.input.phases.iter_mut();
+        let Some(idle) = phases.find(|phase| phase.spec.kind == PhaseKind::Idle) else {
+            return;
+        };
+
+        if !needs_no_test {
+            idle.udp.clone_from(&handshakes);
+        }
+
+        idle.foreign = ConcurrentProbes {
+            tcp: handshakes,
+            ..ConcurrentProbes::default()
+        };
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are passed by `map_err`"
+)]
+fn failed(error: std::io::Error) -> Ended {
+    Ended::Failed(error.to_string())
+}
+
+pub(super) fn sample(sent_ns: u64, received_ns: u64) -> ProbeSample {
+    ProbeSample {
+        sent_ns,
+        peer_received_ns: None,
+        peer_sent_ns: None,
+        received_ns: Some(received_ns),
+    }
+}
+
+/// Waits, unless a signal comes first.
+pub(super) fn wait(time: Duration, interrupts: &dyn Interrupts) -> Result<(), Ended> {
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+
+        // An interrupted wait is repeated.
+        let is_ready = poll::wait_fd(interrupts.fd(), Interest::READ, Some(left)).unwrap_or(false);
+        if is_ready && interrupts.take().is_some() {
+            return Err(Ended::Interrupted);
+        }
+    }
+}

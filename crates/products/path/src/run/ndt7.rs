@@ -1,0 +1,340 @@
+//! Examination against a server of ndt7: one connection in each direction, with a probe beside it.
+//! What its protocol does not have is named, never estimated.
+
+mod transfer;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_doctor::path::ObservedPhase;
+use linerate_engine::dialect::native::client::{Connection, Target, connect};
+use linerate_engine::tcp_whole;
+use linerate_model::interval::{TcpInterval, TcpLimits};
+use linerate_model::outcome::Error;
+use linerate_model::path::absent::{self, NDT7_ONLY};
+use linerate_model::path::{
+    Dialect, EndpointPhase, LoadControl, LoadDecision, LoadSample, PathDirection, PathTarget,
+    PhaseKind, PhaseResult, StreamTotals,
+};
+use linerate_model::{Event, EventSink, Flow, Stream, StreamId, StreamRole};
+use linerate_sys::tcp_info::tcp_info;
+use linerate_sys::{clock, socket, sockopt};
+use linerate_web::wire::client::Report;
+
+use super::beside::{Beside, Ended};
+use super::examination::{Examination, Examined, Start};
+use super::side_probe::{Method, SideProber};
+use super::steering::{SharedObserver, ShownLoad};
+use crate::conclude::unmeasured;
+use crate::plan::{LoadPlan, PlannedPhase, plan};
+use crate::report::PhaseProgress;
+use transfer::{Failure, Transfer, Transferred};
+
+/// Values that no server of ndt7 can show.
+const MISSING: [&str; 11] = [
+    absent::RESPONSIVENESS,
+    absent::IN_BAND,
+    absent::ONE_WAY_DELAY,
+    absent::LOSS_BY_PLACE,
+    absent::MTU_UP,
+    absent::MTU_DOWN,
+    absent::MARKS,
+    absent::UDP_TOKENS,
+    absent::RESUME,
+    absent::SERVER_FACTS,
+    absent::DATAGRAMS,
+];
+
+/// A server of ndt7.
+struct Ndt7Peer {
+    /// The connection of the first test, until it begins.
+    first: Option<Connection>,
+    beside: Beside,
+    /// It reported the state of its kernel.
+    has_kernel: bool,
+}
+
+impl AsMut<Beside> for Ndt7Peer {
+    fn as_mut(&mut self) -> &mut Beside {
+        &mut self.beside
+    }
+}
+
+/// Examines a path to a server of ndt7.
+pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
+    let (test, interrupts) = (start.test, start.interrupts);
+    let Target { host, port, .. } = &test.target;
+    let first =
+        connect(&test.target, interrupts).map_err(|error| super::failed(&error, &test.target))?;
+    let remote = first.remote;
+    let mut target = PathTarget::new(host, *port, remote.ip(), Dialect::Ndt7);
+    target.connect_ns = Some(clock::as_ns(first.connect_time));
+
+    let planned = plan(&test.spec, Dialect::Ndt7);
+    start.observers.progress.line(&format!(
+        "{host}: an ndt7 server, {} s at most, identity unproven",
+        planned.estimate_s
+    ));
+    let (method, refusal) = Method::choose(test, remote);
+    let peer = Ndt7Peer {
+        beside: Beside::new(method, first.connect_time),
+        first: Some(first),
+        has_kernel: false,
+    };
+    let mut examination = start.begin(peer, remote, target, method.kind(), &planned);
+    if let Some(reason) = refusal {
+        examination.lack(absent::LOADED_RTT, reason);
+    }
+
+    let is_interrupted =
+        examination.run(
+            &planned.phases,
+            |examination, planned, progress| match planned.load {
+                Some(load) => examination.load(planned, load, progress),
+                None => examination.idle(planned),
+            },
+        );
+    examination.check_any(is_interrupted, NDT7_ONLY)?;
+    let kernel = (!examination.peer.has_kernel).then_some(absent::SERVER_RTT);
+    for figure in MISSING.into_iter().chain(kernel) {
+        examination.lack(figure, NDT7_ONLY);
+    }
+    Ok(examination.end(is_interrupted))
+}
+
+impl Examination<'_, Ndt7Peer> {
+    fn load(
+        &mut self,
+        planned: &PlannedPhase,
+        load: LoadPlan,
+        progress: PhaseProgress,
+    ) -> Result<(), Ended> {
+        let load = alone(load);
+        let mut spec = planned.spec.clone();
+        spec.streams_max = 1;
+        let direction = match spec.kind {
+            PhaseKind::Up => PathDirection::Up,
+            _ => PathDirection::Down,
+        };
+        let connection = match self.peer.first.take() {
+            Some(first) => first,
+            None => self.connect()?,
+        };
+        if let Some(name) = &spec.congestion {
+            sockopt::set_congestion(&connection.fd, name)
+                .map_err(|error| Ended::Failed(error.text()))?;
+        }
+        if spec.hops {
+            self.start_hops();
+        }
+
+        let observer = SharedObserver::default();
+        let mut begun = observer.clone();
+        let local = socket::local_addr(&connection.fd).ok();
+        let (test, remote, method) = (self.test, self.remote, self.peer.beside.method);
+        let mut steered = Steered {
+            shown: ShownLoad::new(load, progress, self.observers.reborrow(), None),
+            prober: None,
+        };
+        let authority = test.target.to_string();
+        let transfer = Transfer::new(&connection, direction, self.interrupts);
+        let (moved, ended) = transfer.run(&authority, &mut steered, &mut |steered| {
+            // Without a thread or a socket the delay under load is absent.
+            steered.prober = SideProber::start(method, test, remote, None).ok();
+            observe(&mut begun, direction, local, remote);
+        });
+
+        let mut result = PhaseResult::of(spec);
+        result.started_ns = moved.started_ns;
+        result.load = Some(steered.shown.outcome());
+        result.udp = steered
+            .prober
+            .take()
+            .map(SideProber::finish)
+            .unwrap_or_default();
+        result.local = own(&connection, direction, &moved);
+        result.local.hops = self.peer.beside.hops.end();
+        result.remote = server(direction, &moved);
+        self.peer.has_kernel |= kernel(&moved.reports).is_some();
+        self.keep_load(result, &observer);
+
+        match ended {
+            Ok(()) => Ok(()),
+            Err(Failure::Interrupted) => Err(Ended::Interrupted),
+            Err(Failure::Failed(reason)) => Err(Ended::Failed(reason)),
+        }
+    }
+
+    /// A connection to the address of the first one, so that all tests take one path.
+    fn connect(&mut self) -> Result<Connection, Ended> {
+        let target = Target {
+            host: self.remote.ip().to_string(),
+            port: self.remote.port(),
+            ..self.test.target.clone()
+        };
+        let connection =
+            connect(&target, self.interrupts).map_err(|error| Ended::Failed(error.to_string()))?;
+        self.peer.beside.connected(connection.connect_time);
+        Ok(connection)
+    }
+
+    fn keep_load(&mut self, result: PhaseResult, observer: &SharedObserver) {
+        if result.local.elapsed_ns == 0 {
+            return;
+        }
+        if unmeasured(&result).is_none() {
+            self.note_partial(&result);
+        }
+        let client = self.observation(observer);
+        self.observed.push(ObservedPhase {
+            kind: result.spec.kind,
+            client,
+            server: None,
+            remote: result.remote.clone(),
+        });
+        self.keep(result);
+    }
+}
+
+/// A load of one stream: a test of ndt7 has no more.
+fn alone(load: LoadPlan) -> LoadPlan {
+    LoadPlan {
+        streams_start: 1,
+        single: Duration::ZERO,
+        streams_next: 1,
+        streams_step: 0,
+        streams_max: 1,
+        is_growing_until_stable: false,
+        ..load
+    }
+}
+
+/// Begins to observe this host.
+fn observe(
+    observer: &mut SharedObserver,
+    direction: PathDirection,
+    local: Option<SocketAddr>,
+    remote: SocketAddr,
+) {
+    let (role, flow) = match direction {
+        PathDirection::Up => (StreamRole::Sender, Flow::Forward),
+        PathDirection::Down => (StreamRole::Receiver, Flow::Reverse),
+    };
+    let stream = local.map(|local| Stream::new(StreamId(0), role, flow, local, remote));
+    let opened = stream.map(Event::StreamOpened);
+    let started = Event::TestStarted {
+        at_monotonic_ns: Some(clock::monotonic_ns()),
+    };
+    for event in opened.into_iter().chain([started]) {
+        // An observer keeps events in memory.
+        let _ = observer.event(&event);
+    }
+}
+
+/// Counts of this end.
+fn own(connection: &Connection, direction: PathDirection, moved: &Transferred) -> EndpointPhase {
+    let last = moved.samples.last().copied().unwrap_or_default();
+    let is_up = direction == PathDirection::Up;
+    let tcp = tcp_info(&connection.fd).ok().filter(|_| is_up);
+    let stream = StreamTotals {
+        direction: Some(direction),
+        bytes: if is_up {
+            last.up_bytes
+        } else {
+            last.down_bytes
+        },
+        local: socket::local_addr(&connection.fd).ok(),
+        remote: Some(connection.remote),
+        tcp: tcp.as_ref().map(tcp_whole),
+        ..StreamTotals::default()
+    };
+    EndpointPhase {
+        elapsed_ns: last.at_ns,
+        load: moved.samples.clone(),
+        streams: vec![stream],
+        ..EndpointPhase::default()
+    }
+}
+
+/// Counts of the server: of what it sends the state of its kernel, of what it receives the bytes
+/// over time. `None` where it reported nothing.
+fn server(direction: PathDirection, moved: &Transferred) -> Option<EndpointPhase> {
+    let elapsed_ns = moved.samples.last()?.at_ns;
+    let (load, streams) = match direction {
+        PathDirection::Up => {
+            let sample = |report: &Report| {
+                let (at_us, up_bytes) = report.received()?;
+                Some(LoadSample {
+                    at_ns: at_us.checked_mul(1_000)?,
+                    up_bytes,
+                    down_bytes: 0,
+                    streams: 1,
+                })
+            };
+            let mut load: Vec<LoadSample> = moved.reports.iter().filter_map(sample).collect();
+            // Counts that decrease are no measurement.
+            load.dedup_by(|next, before| {
+                next.at_ns <= before.at_ns || next.up_bytes < before.up_bytes
+            });
+            (load, Vec::new())
+        }
+        PathDirection::Down => {
+            let bytes = moved.samples.last()?.down_bytes;
+            let stream = StreamTotals {
+                direction: Some(direction),
+                bytes,
+                tcp: kernel(&moved.reports),
+                ..StreamTotals::default()
+            };
+            (Vec::new(), vec![stream])
+        }
+    };
+    let has_reported = !load.is_empty() || streams.iter().any(|stream| stream.tcp.is_some());
+    has_reported.then(|| EndpointPhase {
+        elapsed_ns,
+        load,
+        streams,
+        ..EndpointPhase::default()
+    })
+}
+
+/// The last state of the server's kernel.
+fn kernel(reports: &[Report]) -> Option<TcpInterval> {
+    let info = reports.iter().rev().find_map(|report| report.tcp_info)?;
+    let limits = info
+        .busy_time
+        .zip(info.rwnd_limited)
+        .zip(info.snd_buf_limited);
+    Some(TcpInterval {
+        retransmits: info.total_retrans?.into(),
+        rtt_us: info.rtt.unwrap_or(0),
+        rttvar_us: info.rtt_var.unwrap_or(0),
+        min_rtt_us: info.min_rtt,
+        mss_bytes: info.snd_mss.unwrap_or(0),
+        limits: limits.map(
+            |((busy_us, rwnd_limited_us), sndbuf_limited_us)| TcpLimits {
+                busy_us,
+                rwnd_limited_us,
+                sndbuf_limited_us,
+            },
+        ),
+        ..TcpInterval::default()
+    })
+}
+
+/// Steers a load, and has the probe beside it.
+struct Steered<'a> {
+    shown: ShownLoad<'a>,
+    prober: Option<SideProber>,
+}
+
+impl LoadControl for Steered<'_> {
+    fn first_streams(&self) -> u32 {
+        self.shown.first_streams()
+    }
+
+    fn sample(&mut self, sample: &LoadSample, _: Option<i64>) -> LoadDecision {
+        let newest = self.prober.as_ref().and_then(SideProber::newest_rtt_ns);
+        self.shown.sample(sample, newest)
+    }
+}
