@@ -269,7 +269,7 @@ enum Watchable {
     Test(Box<TestArgs>),
     Sweep(Box<SweepArgs>),
     Http(HttpArgs),
-    Fleet(FleetArgs),
+    Fleet(Box<FleetArgs>),
 }
 
 fn native_run_length(command: &[OsString]) -> Result<Duration, String> {
@@ -277,7 +277,9 @@ fn native_run_length(command: &[OsString]) -> Result<Duration, String> {
         Ok(Watchable::Test(args)) => test::run_length(*args),
         Ok(Watchable::Sweep(args)) => sweep::run_length(&args),
         Ok(Watchable::Http(args)) => http::run_length(&args),
-        Ok(Watchable::Fleet(args)) => fleet::run_length(args).map_err(|error| error.to_string())?,
+        Ok(Watchable::Fleet(args)) => {
+            fleet::run_length(*args).map_err(|error| error.to_string())?
+        }
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => None,
         Err(error) => return Err(error.to_string().trim_end().to_owned()),
     };
@@ -330,6 +332,8 @@ mod tests {
             ("test h --only idle --repeat 3", 9),
             ("sweep h --budget 2m", 120),
             ("http load http://h/ -d 5s --warmup 1s", 6),
+            // One round, and a second beside its tests.
+            ("fleet run mesh --hosts h1,h2 -t 2", 4),
         ] {
             let spec = resolve(&format!("--every 5m -- {command}")).expect(command);
             assert_eq!(spec.run_length, Duration::from_secs(seconds), "{command}");
@@ -352,6 +356,14 @@ mod tests {
             ("--every 5m -- iperf3 -s", "is no client"),
             ("--every 5m -- serve", "cannot be watched"),
             ("--every 5m -- ls", "cannot be watched"),
+            (
+                "--every 5m -- fleet check --hosts h1,h2",
+                "cannot be watched",
+            ),
+            (
+                "--every 5m -- fleet run mesh -i /nosuch.toml",
+                "/nosuch.toml",
+            ),
             ("--every 5m -- iperf3 --nosuch", "unrecognized option"),
             ("--every 5m --quiet 22 -- iperf3 -c h", "neither a period"),
             ("--every 5m --name a/b -- iperf3 -c h", "not 1 to 64"),

@@ -346,8 +346,10 @@ impl FrameReader {
 
         frame.read += taken.len() as u64;
         // Text of a server is no payload of the test.
-        let is_counted = !is_control && !(self.is_of_server && is_message_kept);
-        if is_counted { taken.len() as u64 } else { 0 }
+        match is_control || self.is_of_server && is_message_kept {
+            true => 0,
+            false => taken.len() as u64,
+        }
     }
 
     /// Ends the frame under way; false if it is not complete.

@@ -41,7 +41,7 @@ fn test(net: &Net, line: &str) -> Finished {
 }
 
 #[test]
-fn rates_are_those_of_the_link_with_the_state_of_the_servers_kernel() {
+fn timed_rates_are_those_of_the_link_with_the_state_of_the_servers_kernel() {
     for is_ours in [true, false] {
         let Some(net) = Net::new() else { return };
         for namespace in [&net.a, &net.b] {
