@@ -163,5 +163,6 @@ mod libraries;
 mod named_files;
 mod pages;
 mod records;
+mod tutorials;
 mod views;
 mod watches;
