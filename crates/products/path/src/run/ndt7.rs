@@ -156,12 +156,20 @@ impl Examination<'_, Ndt7Peer> {
         result.local.hops = self.peer.beside.hops.end();
         result.remote = server(direction, &moved);
         self.peer.has_kernel |= kernel(&moved.reports).is_some();
-        self.keep_load(result, &observer);
+        let reason = unmeasured(&result);
+        if result.local.elapsed_ns > 0 {
+            if reason.is_none() {
+                self.note_partial(&result);
+            }
+            self.keep_load(result, &observer);
+        }
 
-        match ended {
-            Ok(()) => Ok(()),
-            Err(Failure::Interrupted) => Err(Ended::Interrupted),
-            Err(Failure::Failed(reason)) => Err(Ended::Failed(reason)),
+        match (ended, reason) {
+            (Ok(()), None) => Ok(()),
+            (Err(Failure::Interrupted), _) => Err(Ended::Interrupted),
+            (Err(Failure::Failed(reason)), _) | (Ok(()), Some(reason)) => {
+                Err(Ended::Failed(reason))
+            }
         }
     }
 
@@ -179,12 +187,6 @@ impl Examination<'_, Ndt7Peer> {
     }
 
     fn keep_load(&mut self, result: PhaseResult, observer: &SharedObserver) {
-        if result.local.elapsed_ns == 0 {
-            return;
-        }
-        if unmeasured(&result).is_none() {
-            self.note_partial(&result);
-        }
         let client = self.observation(observer);
         self.observed.push(ObservedPhase {
             kind: result.spec.kind,
