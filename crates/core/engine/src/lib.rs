@@ -22,4 +22,4 @@ mod reporter;
 mod server;
 mod wait;
 
-pub use interrupts::{Interrupts, StopHandle};
+pub use interrupts::{Interrupts, Settings, StopHandle};

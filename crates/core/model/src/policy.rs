@@ -85,12 +85,14 @@ pub struct NativePolicy {
 }
 
 /// Tests of browsers and of ndt7 clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserPolicy {
     /// Pages of other origins may test, too.
     pub any_origin: bool,
     /// How long the server keeps the result of a page.
     pub keep: Duration,
+    /// Directory that keeps results when the server ends; `None` for memory alone.
+    pub results: Option<PathBuf>,
 }
 
 impl Default for BrowserPolicy {
@@ -98,6 +100,7 @@ impl Default for BrowserPolicy {
         Self {
             any_origin: false,
             keep: Duration::from_secs(30 * 24 * 3600),
+            results: None,
         }
     }
 }

@@ -67,7 +67,7 @@ pub enum ServerEvent {
         /// Description of the failure.
         explanation: String,
     },
-    /// The lists of addresses were read again.
+    /// The settings that can change were read again.
     Reloaded,
     /// The server was requested to end.
     Stopping {

@@ -26,8 +26,9 @@ use linerate_sys::privileges::{self, User};
 use crate::output::outcome_of;
 #[cfg(feature = "full")]
 use crate::record::RecordArgs;
+use config::Settings;
 use linerate::command_line::values::{self, LimitArg};
-use linerate::server::service::{Service, serve};
+use linerate::server::service::{ReadSettings, Service, serve};
 use linerate::server::web::{self, WebSpec};
 use linerate::{Error, Outcome};
 
@@ -114,9 +115,12 @@ pub(crate) struct ServeArgs {
     /// Let web pages of other origins test, too
     #[arg(long, conflicts_with = "no_browser")]
     any_origin: bool,
-    /// How long results of the test page are kept, at most until the server ends
+    /// How long results of the test page are kept; without --results at most until the server ends
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = kept)]
     keep: Duration,
+    /// Keep results of the test page in this directory, for later servers
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
     /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -198,7 +202,8 @@ struct NativeArgs {
 const NOTES: &str = "\
 Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
 
-Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads the files of --allow and --deny again.
+Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads again: the file of --config, of which access lists,
+limits and tokens take effect, and the files of --allow, --deny and --tokens.
 
 Examples:
   linerate serve                                               port 5201, all networks
@@ -242,9 +247,11 @@ enum LevelArg {
 }
 
 /// Serves until a signal comes.
-pub(crate) fn main(args: ServeArgs) -> Outcome {
+pub(crate) fn main(args: ServeArgs, settings: Settings) -> Outcome {
+    let read = move || settings.read();
+    let read = args.config.is_some().then_some(&read as &ReadSettings);
     let served = args.resolve().map_err(Error::usage).and_then(|service| {
-        serve(&service).map_err(|error| Error::new(error.outcome, format!("error - {error}")))
+        serve(&service, read).map_err(|error| Error::new(error.outcome, format!("error - {error}")))
     });
     outcome_of("linerate", served.map(|()| Outcome::Done))
 }
@@ -293,7 +300,7 @@ const KEY_BYTES_MAX: u64 = 64 << 10;
 #[cfg(feature = "full")]
 impl NativeArgs {
     /// Without a place for a key the key lasts as long as the server.
-    fn policy(self, warnings: &mut Vec<String>) -> Option<NativePolicy> {
+    fn policy(&self, warnings: &mut Vec<String>) -> Option<NativePolicy> {
         if self.no_native {
             return None;
         }
@@ -308,8 +315,8 @@ impl NativeArgs {
             }
         };
         Some(NativePolicy {
-            host_key: self.host_key.or_else(&mut default),
-            tokens: self.tokens,
+            host_key: self.host_key.clone().or_else(&mut default),
+            tokens: self.tokens.clone(),
         })
     }
 }
@@ -328,16 +335,9 @@ impl ServeArgs {
     /// When the key cannot be read, in words.
     fn resolve(self) -> Result<Service, String> {
         self.check_user()?;
-        #[cfg(feature = "full")]
-        self.check_tokens()?;
         let auth = self.auth()?;
-        #[cfg_attr(not(feature = "full"), expect(unused_mut))]
         let mut warnings = self.warnings();
         let web = self.web_spec()?;
-        let mut limits = ServerLimits::default();
-        self.limit.iter().for_each(|limit| limit.apply(&mut limits));
-
-        let iperf2 = self.iperf2_listener();
         let host = self
             .one_port
             // One address for all dialects replaces --bind and --port.
@@ -354,32 +354,10 @@ impl ServeArgs {
             ..LocalOptions::default()
         };
 
-        let browsers = self.serves_browsers().then_some(BrowserPolicy {
-            any_origin: self.any_origin,
-            keep: self.keep,
-        });
-        #[cfg(feature = "full")]
-        let (iperf3, native) = (!self.native.no_iperf3, self.native.policy(&mut warnings));
-        #[cfg(not(feature = "full"))]
-        let (iperf3, native) = (true, None);
-        let policy = ServerPolicy {
-            admission: self.admit,
-            liveness: self.liveness.map(Liveness::always).unwrap_or_default(),
-            access: AccessRules::new(self.allow, self.deny),
-            anonymous_time_max: anonymous_time_max(&limits),
-            limits,
-            allow_split_address: self.allow_split_address,
-            iperf2,
-            iperf2_udp_reverse: self.iperf2_udp_reverse,
-            facts: self.facts,
-            iperf3,
-            native,
-            browsers,
-        };
         let spec = ServerSpec {
             local,
             auth,
-            policy,
+            policy: self.policy(&mut warnings)?,
             ..ServerSpec::default()
         };
 
@@ -408,6 +386,38 @@ impl ServeArgs {
         service.web = web;
 
         Ok(service)
+    }
+
+    /// Who may test what. Opens no file but that of the host key.
+    fn policy(&self, warnings: &mut Vec<String>) -> Result<ServerPolicy, String> {
+        #[cfg(feature = "full")]
+        self.check_tokens()?;
+        let mut limits = ServerLimits::default();
+        self.limit.iter().for_each(|limit| limit.apply(&mut limits));
+
+        let browsers = self.serves_browsers().then_some(BrowserPolicy {
+            any_origin: self.any_origin,
+            keep: self.keep,
+            results: self.results.clone(),
+        });
+        #[cfg(feature = "full")]
+        let (iperf3, native) = (!self.native.no_iperf3, self.native.policy(warnings));
+        #[cfg(not(feature = "full"))]
+        let (iperf3, native) = (true, None);
+        Ok(ServerPolicy {
+            admission: self.admit,
+            liveness: self.liveness.map(Liveness::always).unwrap_or_default(),
+            access: AccessRules::new(self.allow.clone(), self.deny.clone()),
+            anonymous_time_max: anonymous_time_max(&limits),
+            limits,
+            allow_split_address: self.allow_split_address,
+            iperf2: self.iperf2_listener(),
+            iperf2_udp_reverse: self.iperf2_udp_reverse,
+            facts: self.facts,
+            iperf3,
+            native,
+            browsers,
+        })
     }
 
     /// No dialect is open to everybody while a token seems to guard the server.
@@ -523,6 +533,9 @@ impl ServeArgs {
         [
             key.and_then(|path| exposed("private key", path, Protected::Secret)),
             users.and_then(|path| exposed("user file", path, Protected::Trusted)),
+            self.results
+                .as_deref()
+                .and_then(|path| exposed("directory of results", path, Protected::Directory)),
         ]
         .into_iter()
         .flatten()

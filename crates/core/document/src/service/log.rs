@@ -328,7 +328,7 @@ fn line_of(event: &ServerEvent) -> Line {
         E::Reloaded => line(
             Level::Info,
             "reloaded",
-            "address lists read again".to_owned(),
+            "address lists, limits and tokens read again".to_owned(),
             json!({}),
         ),
         E::Stopping { signal_text } => {

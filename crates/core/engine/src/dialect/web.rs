@@ -20,10 +20,10 @@ use server::WebServer;
 
 /// The dialect beside others on the shared listener; `None` where the policy leaves it out.
 pub(crate) fn beside_others(spec: &ServerSpec) -> Result<Option<WebServer>, Failure> {
-    let Some(policy) = spec.policy.browsers else {
+    let Some(policy) = &spec.policy.browsers else {
         return Ok(None);
     };
-    WebServer::new(spec, policy)
+    WebServer::new(spec, policy.clone())
         .map(Some)
         .map_err(|error| failure(error.text()))
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linerate_document::{DroppedNotice, Output, service};
-use linerate_engine::Interrupts;
 use linerate_engine::dialect;
+use linerate_engine::{Interrupts, Settings};
 use linerate_iperf3::report;
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
@@ -111,12 +111,16 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
     }
 }
 
-/// Serves until a signal comes.
+/// Reads the settings of a server again.
+pub type ReadSettings = dyn Fn() -> Settings;
+
+/// Serves until a signal comes. At SIGHUP the server takes over what `settings` returns; without it
+/// the files of its own settings are read again.
 ///
 /// # Errors
 /// What ends the server, with a hint where a port is in use.
-pub fn serve(service: &Service) -> Result<(), Error> {
-    match run(service) {
+pub fn serve(service: &Service, settings: Option<&ReadSettings>) -> Result<(), Error> {
+    match run(service, settings) {
         Err(failure) if failure.kind != FailureKind::Interrupted => {
             tracing::error!(%failure, "server failed");
             Err(Error::failed(explained(&failure, &service.spec)))
@@ -125,7 +129,7 @@ pub fn serve(service: &Service) -> Result<(), Error> {
     }
 }
 
-fn run(what: &Service) -> Result<(), Failure> {
+fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer
     // fit.
     let _ = process::raise_fd_limit();
@@ -136,7 +140,7 @@ fn run(what: &Service) -> Result<(), Failure> {
 
     // Before the first thread, which inherits the blocked signals (signalfd(2)).
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.map_err(|e| failure(&e))?;
+    let signals = ServiceSignals::new(signals.map_err(|e| failure(&e))?, settings);
 
     let web = what
         .web
@@ -175,7 +179,7 @@ fn run(what: &Service) -> Result<(), Failure> {
 /// Serves with a log, and with what else was requested, until a signal comes.
 fn serve_clients(
     what: &Service,
-    signals: Signals,
+    signals: ServiceSignals<'_>,
     web: Option<Web>,
     live: Option<Live>,
     open: impl FnOnce(DroppedNotice) -> io::Result<Output>,
@@ -206,7 +210,6 @@ fn serve_clients(
     }
 
     let requests = peer_requests(report::Options::new(Endpoint::Server));
-    let signals = ServiceSignals::new(signals);
     let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || {
         assume_user(what)
     });
@@ -260,18 +263,20 @@ fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
 }
 
 /// Signals of a service: the end of a terminal is none, it asks for the lists to be read again.
-struct ServiceSignals {
+struct ServiceSignals<'a> {
     signals: Signals,
+    settings: Option<&'a ReadSettings>,
     reload: Cell<bool>,
     /// Watchdog interval of the service manager.
     heartbeat_interval: Option<Duration>,
     next_heartbeat: Cell<Option<Instant>>,
 }
 
-impl ServiceSignals {
-    fn new(signals: Signals) -> Self {
+impl<'a> ServiceSignals<'a> {
+    fn new(signals: Signals, settings: Option<&'a ReadSettings>) -> Self {
         Self {
             signals,
+            settings,
             reload: Cell::new(false),
             heartbeat_interval: sd_notify::watchdog_interval(),
             next_heartbeat: Cell::new(None),
@@ -279,7 +284,7 @@ impl ServiceSignals {
     }
 }
 
-impl Interrupts for ServiceSignals {
+impl Interrupts for ServiceSignals<'_> {
     fn fd(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }
@@ -296,6 +301,10 @@ impl Interrupts for ServiceSignals {
 
     fn take_reload(&self) -> bool {
         self.reload.take()
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        self.settings.map(|read| read())
     }
 
     fn alive(&self) -> Option<Instant> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{CLIENT_PORT, Net, SERVER, SERVER_PORT, inside};
 use linerate_interop::{
-    NDT7, Process, RawBrowser, Service, Status, TIMEOUT, each_case, masked, original, ours, report,
-    skip, wait_for, wait_until,
+    NDT7, Process, RawBrowser, Service, Signal, Status, TIMEOUT, each_case, linerate, masked,
+    original, ours, report, skip, wait_for, wait_until,
 };
 use serde_json::Value;
 
@@ -242,6 +242,31 @@ fn a_page_is_one_test_that_the_limits_of_the_server_hold() {
     );
     let (head, _) = RawBrowser::get(service.port, &format!("/r/{}.json", "0".repeat(32)));
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+#[test]
+fn results_in_a_directory_outlive_their_server() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let directory = folder.path().join("results");
+    let words = ["--results", directory.to_str().expect("a plain path")];
+    let service = Service::start(&words);
+    let mut page = websocket(service.port, "/control", PAGE);
+    page.text().expect("a welcome");
+    page.send(masked(0x81, br#"{"down_bps": 5}"#));
+    let stored: Value = serde_json::from_str(&page.text().expect("a name")).expect("JSON");
+    let path = format!("/r/{}.json", stored["result"].as_str().expect("a name"));
+    service.process.signal(Signal::Terminate);
+    service.process.finish().expect_code(0);
+
+    let service = Service::start(&words);
+    let (_, document) = RawBrowser::get(service.port, &path);
+    assert!(document.contains("\"down_bps\": 5"), "{document}");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    linerate(&format!("serve --port 0 --results {}", file.display()))
+        .finish()
+        .expect_code(1)
+        .expect_stderr("results in");
 }
 
 #[test]

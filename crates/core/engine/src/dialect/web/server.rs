@@ -69,6 +69,7 @@ const LABEL_CHARS_MAX: usize = 64;
 
 impl WebServer {
     pub(super) fn new(spec: &ServerSpec, policy: BrowserPolicy) -> OsResult<Self> {
+        let results = Results::new(policy.keep);
         let limits = [spec.policy.limits.server, spec.policy.limits.address];
         // A client that announces neither is kept within the limits instead of refused.
         let bounds = Bounds {
@@ -91,7 +92,7 @@ impl WebServer {
             sessions: BTreeMap::new(),
             timers: Timers::default(),
             ready: BTreeSet::new(),
-            results: Results::new(policy.keep),
+            results,
             is_stopping: false,
         })
     }
@@ -202,7 +203,7 @@ impl WebServer {
         let document = name.and_then(|name| name.strip_suffix(".json"));
         match (
             document,
-            document.and_then(|name| self.results.get(name, Instant::now())),
+            document.and_then(|name| self.results.get(name, clock::unix_ms())),
         ) {
             (_, Some(text)) => response::with_body("200 OK", "application/json", text.as_bytes()),
             (None, _) if path == "/" || name.is_some() => {
@@ -396,6 +397,11 @@ impl WebServer {
         for id in std::mem::take(&mut self.ready) {
             self.advance_session(id, server);
         }
+        if let Some(error) = self.results.failure() {
+            server
+                .out
+                .warning(&format!("a result ends with this server: {error}"));
+        }
 
         let queued = |connections: &BTreeMap<u64, HttpConnection>, id| {
             connections
@@ -431,7 +437,13 @@ impl ServerDialect for WebServer {
             format!("http://{address}/")
         };
         server.out.server_event(&ServerEvent::Browsers { url });
-        Ok(())
+
+        let Some(directory) = &self.policy.results else {
+            return Ok(());
+        };
+        self.results
+            .open(directory, clock::unix_ms())
+            .map_err(|error| failure(format!("results in {}: {error}", directory.display())))
     }
 
     /// The cookie of iperf3 has no space.
@@ -570,7 +582,7 @@ fn store(
         label: session.label.as_deref(),
         result,
     };
-    results.store(name.clone(), page::stored(&stored), Instant::now());
+    results.store(name.clone(), page::stored(&stored), stored.at_unix_ms);
     control.send(&wire::json(&Stored { result: &name }));
     server.out.server_event(&ServerEvent::ResultStored {
         peer: session.peer,
