@@ -20,6 +20,8 @@ mod measure;
 mod random;
 mod reporter;
 mod server;
+#[cfg(feature = "native")]
+mod tls_stream;
 mod wait;
 
 pub use interrupts::{Interrupts, Settings, StopHandle};

@@ -14,8 +14,8 @@ use linerate_model::http::units;
 #[cfg(feature = "full")]
 use linerate_model::policy::NativePolicy;
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, BrowserPolicy, FactsAccess, Iperf2Listener,
-    LIST_BYTES_MAX, Liveness, ServerLimits, ServerPolicy,
+    AccessRules, AccessSource, Admission, BrowserPolicy, CertificateFiles, FactsAccess,
+    Iperf2Listener, LIST_BYTES_MAX, Liveness, ServerLimits, ServerPolicy,
 };
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_sys::error::io_text;
@@ -108,10 +108,18 @@ pub(crate) struct ServeArgs {
     native: NativeArgs,
     /// Serve neither browsers nor ndt7 clients, which find a test page at the port of iperf3
     ///
-    /// They cannot log in: with --private-key or --tokens they are not served unless --tokens-for
-    /// names the native dialect.
+    /// They log in over TLS alone: with --private-key they are served with --tls-cert, and with
+    /// --tokens where --tokens-for names the native dialect.
     #[arg(long)]
     no_browser: bool,
+    /// Serve browsers over TLS, too, at the same port, with the certificates of this PEM file
+    #[cfg(feature = "full")]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, a PEM file that its owner alone may read
+    #[cfg(feature = "full")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Let web pages of other origins test, too
     #[arg(long, conflicts_with = "no_browser")]
     any_origin: bool,
@@ -203,7 +211,7 @@ const NOTES: &str = "\
 Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
 
 Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads again: the file of --config, of which access lists,
-limits and tokens take effect, and the files of --allow, --deny and --tokens.
+limits, tokens and certificates take effect, and the files of --allow, --deny, --tokens, --tls-cert and --tls-key.
 
 Examples:
   linerate serve                                               port 5201, all networks
@@ -398,6 +406,7 @@ impl ServeArgs {
         let browsers = self.serves_browsers().then_some(BrowserPolicy {
             any_origin: self.any_origin,
             keep: self.keep,
+            certificate: self.certificate(),
             results: self.results.clone(),
         });
         #[cfg(feature = "full")]
@@ -480,13 +489,25 @@ impl ServeArgs {
         }
     }
 
+    #[cfg(feature = "full")]
+    fn certificate(&self) -> Option<CertificateFiles> {
+        let files = self.tls_cert.clone().zip(self.tls_key.clone());
+        files.map(|(chain, key)| CertificateFiles { chain, key })
+    }
+
+    #[cfg(not(feature = "full"))]
+    fn certificate(&self) -> Option<CertificateFiles> {
+        None
+    }
+
     /// Where clients prove who they are, those without a proof are not served.
     fn serves_browsers(&self) -> bool {
         #[cfg(feature = "full")]
         let needs_token = self.native.tokens.is_some() && self.native.tokens_for.is_none();
         #[cfg(not(feature = "full"))]
         let needs_token = false;
-        !self.no_browser && !needs_token && self.private_key.is_none()
+        let can_log_in = self.private_key.is_none() || self.certificate().is_some();
+        !self.no_browser && !needs_token && can_log_in
     }
 
     fn iperf2_listener(&self) -> Iperf2Listener {

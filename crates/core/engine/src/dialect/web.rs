@@ -4,9 +4,12 @@
 //! first, which carries its echoes and names a session; each of its data connections speaks ndt7 and
 //! joins the load of that session. An ndt7 client of others is a session with one data connection.
 
+mod certificate;
 mod control;
 mod http;
+mod layer;
 mod load;
+mod logins;
 mod pump;
 mod results;
 mod server;
@@ -15,7 +18,6 @@ mod session;
 use linerate_model::Failure;
 use linerate_model::spec::ServerSpec;
 
-use crate::error::failure;
 use server::WebServer;
 
 /// The dialect beside others on the shared listener; `None` where the policy leaves it out.
@@ -23,7 +25,5 @@ pub(crate) fn beside_others(spec: &ServerSpec) -> Result<Option<WebServer>, Fail
     let Some(policy) = &spec.policy.browsers else {
         return Ok(None);
     };
-    WebServer::new(spec, policy.clone())
-        .map(Some)
-        .map_err(|error| failure(error.text()))
+    WebServer::new(spec, policy.clone()).map(Some)
 }

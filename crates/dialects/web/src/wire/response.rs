@@ -39,6 +39,13 @@ pub fn with_body(status: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// Asks for user and password (RFC 7617).
+pub fn challenge() -> Vec<u8> {
+    let text = String::from_utf8_lossy(&line("401 Unauthorized", "Log in.")).into_owned();
+    let field = "\r\nWWW-Authenticate: Basic realm=\"linerate\", charset=\"UTF-8\"\r\n";
+    text.replacen("\r\n", field, 1).into_bytes()
+}
+
 /// A line of text.
 pub fn line(status: &str, text: &str) -> Vec<u8> {
     with_body(status, "text/plain", format!("{text}\n").as_bytes())

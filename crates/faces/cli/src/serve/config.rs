@@ -16,7 +16,7 @@ use super::ServeArgs;
 
 /// Options that take effect at SIGHUP, and those that do while a file is named before and after it.
 const RELOADED: [&str; 3] = ["allow", "deny", "limit"];
-const FILES: [&str; 1] = ["tokens"];
+const FILES: [&str; 3] = ["tokens", "tls-cert", "tls-key"];
 
 /// The settings of a server that runs, to be read again.
 pub(crate) struct Settings {

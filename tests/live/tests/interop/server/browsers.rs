@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{CLIENT_PORT, Net, SERVER, SERVER_PORT, inside};
 use linerate_interop::{
-    NDT7, Process, RawBrowser, Service, Signal, Status, TIMEOUT, each_case, linerate, masked,
-    original, ours, report, skip, wait_for, wait_until,
+    Certificate, Keys, NDT7, Process, RawBrowser, Service, Signal, Status, TIMEOUT, each_case,
+    linerate, masked, original, ours, report, skip, wait_for, wait_until,
 };
 use serde_json::Value;
 
@@ -267,6 +267,111 @@ fn results_in_a_directory_outlive_their_server() {
         .finish()
         .expect_code(1)
         .expect_stderr("results in");
+}
+
+/// Body and status of a page, which curl reads.
+fn curl(words: &[&str]) -> (String, i32) {
+    let mut command = Command::new("curl");
+    command.args(["-sS", "--max-time", "20", "-w", "%{http_code}"]);
+    command.args(words);
+    let finished = Process::start(command).finish();
+    let at = finished.stdout.len().saturating_sub(3);
+    let (body, status) = finished.stdout.split_at(at);
+    (body.to_owned(), status.parse().unwrap_or_default())
+}
+
+/// One port has plain HTTP and TLS. The certificate is read again at SIGHUP, and one that cannot be
+/// read changes nothing.
+#[test]
+fn certificates_are_served_at_the_same_port_and_reloaded() {
+    let [first, second] = [Certificate::make(), Certificate::make()];
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let install = |certificate: &Certificate| {
+        for name in ["cert.pem", "key.pem"] {
+            fs::copy(certificate.path(name), path(name)).expect("copied");
+        }
+    };
+    install(&first);
+    let service = Service::start(&[
+        "--tls-cert",
+        &path("cert.pem"),
+        "--tls-key",
+        &path("key.pem"),
+    ]);
+    let url = |scheme: &str| format!("{scheme}://127.0.0.1:{}/", service.port);
+    let is_served = |certificate: &Certificate| {
+        let (_, status) = curl(&["--cacert", &certificate.path("cert.pem"), &url("https")]);
+        status == 200
+    };
+    assert!(is_served(&first) && !is_served(&second));
+    assert_eq!(curl(&[&url("http")]).1, 200);
+    service
+        .client(original(), &["-n", "1M"])
+        .finish()
+        .expect_clean();
+
+    install(&second);
+    service.process.signal(Signal::HangUp);
+    service.wait_for_events("reloaded", 1, TIMEOUT);
+    assert!(is_served(&second) && !is_served(&first));
+
+    fs::write(path("cert.pem"), "none").expect("written");
+    service.process.signal(Signal::HangUp);
+    let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
+    let message = warning["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("the certificate stays as it was"),
+        "{warning}"
+    );
+    assert!(is_served(&second));
+}
+
+/// Attackers of the TLS layer are disconnected, and the original's client is served meanwhile.
+#[test]
+fn clients_that_break_tls_are_disconnected() {
+    let certificate = Certificate::make();
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    let service = Service::start(&["--tls-cert", &cert, "--tls-key", &key]);
+    for bytes in [
+        &b"\x16"[..],
+        b"\x16\x03\x01\xff\xff",
+        b"\x16\x03\x01\x00\x05hello",
+        b"\x16GET / HTTP/1.1\r\n\r\n",
+    ] {
+        let mut browser = RawBrowser::connect(service.port);
+        browser.send(bytes);
+        service
+            .client(original(), &["-n", "64K"])
+            .finish()
+            .expect_clean();
+        assert!(browser.ends_within(HELD_MAX), "{bytes:?}");
+    }
+}
+
+/// With logins the page is for users, who prove themselves over TLS alone.
+#[test]
+fn users_log_in_over_tls_alone() {
+    let (keys, certificate) = (Keys::make(), Certificate::make());
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    let service = keys.service(&["--tls-cert", &cert, "--tls-key", &key]);
+    let url = |scheme: &str| format!("{scheme}://127.0.0.1:{}/", service.port);
+    let secure = url("https");
+    for (words, expected) in [
+        (vec![url("http")], 403),
+        (vec![url("http"), "-u".into(), "mario:rossi".into()], 403),
+        (vec![secure.clone()], 401),
+        (vec![secure.clone(), "-u".into(), "mario:verdi".into()], 401),
+        (vec![secure.clone(), "-u".into(), "mario:rossi".into()], 200),
+    ] {
+        let mut all = vec!["--cacert", &cert];
+        all.extend(words.iter().map(String::as_str));
+        assert_eq!(curl(&all).1, expected, "{words:?}");
+    }
+    let failed = service.wait_for_events("login_failed", 1, TIMEOUT);
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let (_, status) = RawBrowser::upgrade(service.port, "/control", PAGE, "");
+    assert!(status.contains("403"), "{status}");
 }
 
 #[test]

@@ -6,18 +6,20 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
-use linerate_model::policy::BrowserPolicy;
+use linerate_model::policy::{BrowserPolicy, ServerLimits, ServerPolicy};
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Direction, Failure, ServerEvent, TestSpec};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{Result as OsResult, clock, process, stream_io};
+use linerate_sys::{OsError, clock, process};
 use linerate_web::wire::frame;
 use linerate_web::wire::page::{self, PAGE, PROTOCOL, Stored, StoredResult};
 use linerate_web::wire::request::{Request, Upgrade};
 use linerate_web::wire::{self, NDT7, response};
 
+use super::certificate::Certificate;
 use super::http::{HttpConnection, Progress};
+use super::logins::Logins;
 use super::results::Results;
 use super::session::{Bounds, Session, hexadecimal};
 use crate::error::failure;
@@ -42,6 +44,8 @@ pub(crate) struct WebServer {
     /// Sessions with something to do.
     ready: BTreeSet<u64>,
     results: Results,
+    certificate: Certificate,
+    logins: Option<Logins>,
     is_stopping: bool,
 }
 
@@ -57,6 +61,8 @@ enum Purpose {
 const CONNECTION: u64 = 0;
 const LOAD: u64 = 1;
 const KINDS: u64 = 2;
+/// Token of the logins; no connection has the number 0.
+const POOL: u64 = CONNECTION;
 
 /// Methods by which a connection is recognised.
 const METHODS: [&[u8]; 2] = [b"GET ", b"POST "];
@@ -68,31 +74,28 @@ const STREAMS_MAX: u32 = 6;
 const LABEL_CHARS_MAX: usize = 64;
 
 impl WebServer {
-    pub(super) fn new(spec: &ServerSpec, policy: BrowserPolicy) -> OsResult<Self> {
+    pub(super) fn new(spec: &ServerSpec, policy: BrowserPolicy) -> Result<Self, Failure> {
         let results = Results::new(policy.keep);
-        let limits = [spec.policy.limits.server, spec.policy.limits.address];
-        // A client that announces neither is kept within the limits instead of refused.
-        let bounds = Bounds {
-            duration: limits
-                .iter()
-                .filter_map(|limits| limits.duration)
-                .fold(DURATION, Duration::min),
-            streams: limits
-                .iter()
-                .filter_map(|limits| limits.streams)
-                .fold(STREAMS_MAX, u32::min)
-                .max(1),
-        };
+        let certificate = Certificate::load(policy.certificate.as_ref()).map_err(failure)?;
+        let os = |error: OsError| failure(error.text());
+        let epoll = Epoll::new().map_err(os)?;
+        let logins = spec.auth.as_ref().map(Logins::new);
+        let logins = logins.transpose().map_err(os)?;
+        if let Some(logins) = &logins {
+            epoll.add(logins.fd(), POOL, Interest::READ).map_err(os)?;
+        }
         Ok(Self {
             spec: spec.clone(),
             policy,
-            bounds,
-            epoll: Epoll::new()?,
+            bounds: bounds(&spec.policy.limits),
+            epoll,
             connections: BTreeMap::new(),
             sessions: BTreeMap::new(),
             timers: Timers::default(),
             ready: BTreeSet::new(),
             results,
+            certificate,
+            logins,
             is_stopping: false,
         })
     }
@@ -103,6 +106,16 @@ impl WebServer {
         };
         if connection.until <= Instant::now() {
             return self.on_late(id, server);
+        }
+
+        if let Some(login) = &connection.login {
+            // Nothing is read before the verdict.
+            let due = login.refused_at.unwrap_or(connection.until);
+            if due > Instant::now() {
+                return self.timers.set(id, Some(due));
+            }
+            connection.login = None;
+            return self.respond(id, response::challenge(), server);
         }
 
         match connection.advance() {
@@ -139,6 +152,9 @@ impl WebServer {
         self.timers.set(id, None);
         server.pending_limit.leave(id);
         let connection = self.connections.remove(&id)?;
+        if let Some(logins) = self.logins.as_mut().filter(|_| connection.login.is_some()) {
+            logins.leave(id, connection.peer);
+        }
         // A connection that waits for its turn is not watched.
         let _ = self.epoll.remove(&connection.fd);
         Some(connection)
@@ -162,6 +178,28 @@ impl WebServer {
     }
 
     fn dispatch(&mut self, id: u64, request: Request, server: &mut ServerContext<'_>) {
+        // The name of a session is the secret of who has logged in.
+        let joins = request.upgrade.is_some() && request.parameter("session").is_some();
+        if let (Some(logins), Some(connection)) = (&mut self.logins, self.connections.get_mut(&id))
+            && connection.user.is_none()
+            && !joins
+        {
+            let refusal = match request.credentials.clone() {
+                _ if !connection.layer.is_tls() => {
+                    response::line("403 Forbidden", "A login needs https.")
+                }
+                None => response::challenge(),
+                Some(credentials) => {
+                    let login = logins.begin(id, connection.peer, request, credentials);
+                    connection.login = Some(login);
+                    // What a client sends meanwhile would be an event without end.
+                    let _ = self.epoll.remove(&connection.fd);
+                    return self.timers.set(id, Some(connection.until));
+                }
+            };
+            return self.respond(id, refusal, server);
+        }
+
         let response = match (request.method.as_str(), &request.upgrade) {
             ("GET", Some(upgrade)) => match self.checked(&request, upgrade) {
                 Ok(_) => return self.admit(id, request, server),
@@ -176,6 +214,38 @@ impl WebServer {
             _ => response::line("405 Method Not Allowed", "Only GET is understood."),
         };
         self.respond(id, response, server);
+    }
+
+    /// Logins are checked.
+    fn on_checked(&mut self, server: &mut ServerContext<'_>) {
+        let checked = self.logins.as_mut().map(Logins::take_checked);
+        for (id, checked) in checked.into_iter().flatten() {
+            let (Some(logins), Some(connection)) =
+                (&mut self.logins, self.connections.get_mut(&id))
+            else {
+                continue;
+            };
+            let Some(mut login) = connection.login.take() else {
+                continue;
+            };
+            match logins.conclude(&mut login, connection.peer, checked) {
+                Ok(()) => {
+                    connection.user = Some(login.user);
+                    let token = id * KINDS + CONNECTION;
+                    let _ = self.epoll.add(&connection.fd, token, Interest::READ);
+                    self.dispatch(id, login.request, server);
+                }
+                Err(refusal) => {
+                    server.out.server_event(&ServerEvent::LoginFailed {
+                        peer: connection.peer,
+                        cause: refusal.label(),
+                        explanation: refusal.to_string(),
+                    });
+                    self.timers.set(id, login.refused_at);
+                    connection.login = Some(login);
+                }
+            }
+        }
     }
 
     /// The purpose of a WebSocket, or why there is none.
@@ -278,7 +348,7 @@ impl WebServer {
 
         let quota = QuotaRequest {
             address: Network::of_client(connection.peer.ip()),
-            user: None,
+            user: connection.user.clone(),
             streams,
             duration: Some(self.bounds.duration),
             bytes: 0,
@@ -292,7 +362,14 @@ impl WebServer {
 
         let quota = server.admission.quotas().quota(id);
         let liveness = self.spec.policy.liveness;
-        let session = Session::new(id, connection.peer, self.bounds, quota, liveness);
+        let session = Session::new(
+            id,
+            connection.peer,
+            connection.user.clone(),
+            self.bounds,
+            quota,
+            liveness,
+        );
         self.sessions.insert(id, session);
         self.upgrade(id, id, request, server);
     }
@@ -305,28 +382,26 @@ impl WebServer {
         let Some((purpose, protocol)) = purpose(&request.path) else {
             return;
         };
-        // A new connection has room for a few bytes; a failure shows at the next read.
-        let _ = stream_io::send(
-            &connection.fd,
-            &response::switching(upgrade, Some(protocol)),
-        );
         let HttpConnection {
             fd,
+            mut layer,
             read: early,
             peer,
             ..
         } = connection;
+        // A new connection has room for a few bytes; a failure shows at the next read.
+        let _ = layer.send(&fd, &response::switching(upgrade, Some(protocol)));
 
         let Some(mut session) = self.sessions.remove(&owner) else {
             return;
         };
         let outcome = if purpose == Purpose::Control {
             let watched = self.watch(fd.as_fd(), id * KINDS + CONNECTION);
-            session = session.with_control(fd, early, label(request));
+            session = session.with_control((fd, layer), early, label(request));
             watched
         } else {
             let added = session.add(
-                fd,
+                (fd, layer),
                 purpose == Purpose::Download,
                 early,
                 &self.spec.local,
@@ -431,10 +506,11 @@ impl ServerDialect for WebServer {
     fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         let mut address = server.listeners.address();
         address.set_ip(address.ip().to_canonical());
+        let scheme = self.certificate.scheme();
         let url = if address.ip().is_unspecified() {
-            format!("http://{}:{}/", process::uname().node, address.port())
+            format!("{scheme}://{}:{}/", process::uname().node, address.port())
         } else {
-            format!("http://{address}/")
+            format!("{scheme}://{address}/")
         };
         server.out.server_event(&ServerEvent::Browsers { url });
 
@@ -446,9 +522,22 @@ impl ServerDialect for WebServer {
             .map_err(|error| failure(format!("results in {}: {error}", directory.display())))
     }
 
+    fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
+        self.bounds = bounds(&policy.limits);
+        let files = policy.browsers.as_ref();
+        let files = files.and_then(|browsers| browsers.certificate.as_ref());
+        if files.is_some() == self.policy.certificate.is_some() {
+            self.certificate = Certificate::load(files)
+                .map_err(|error| format!("the certificate stays as it was: {error}"))?;
+        }
+        Ok(())
+    }
+
     /// The cookie of iperf3 has no space.
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {
-        if METHODS.iter().any(|method| first_bytes.starts_with(method)) {
+        if METHODS.iter().any(|method| first_bytes.starts_with(method))
+            || self.certificate.recognises(first_bytes)
+        {
             Recognised::Mine
         } else if METHODS.iter().any(|method| method.starts_with(first_bytes)) {
             Recognised::NeedMore(first_bytes.len() + 1)
@@ -471,7 +560,10 @@ impl ServerDialect for WebServer {
         server: &mut ServerContext<'_>,
     ) -> Result<(), Failure> {
         let id = connection.id;
-        let connection = HttpConnection::new(connection);
+        let Some(connection) = self.certificate.opened(connection, Instant::now()) else {
+            server.pending_limit.leave(id);
+            return Ok(());
+        };
         if self
             .watch(connection.fd.as_fd(), id * KINDS + CONNECTION)
             .is_err()
@@ -511,6 +603,10 @@ impl ServerDialect for WebServer {
 
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         for event in self.epoll.ready() {
+            if event.token == POOL {
+                self.on_checked(server);
+                continue;
+            }
             let id = event.token / KINDS;
             if event.token % KINDS == CONNECTION {
                 self.advance_connection(id, server);
@@ -539,6 +635,17 @@ impl ServerDialect for WebServer {
         }
         self.advance_all(server);
         Stopped::Ended
+    }
+}
+
+/// Bounds of a session: a client that announces nothing is kept within the limits instead of refused.
+fn bounds(limits: &ServerLimits) -> Bounds {
+    let limits = [&limits.server, &limits.address];
+    let durations = limits.iter().filter_map(|limits| limits.duration);
+    let streams = limits.iter().filter_map(|limits| limits.streams);
+    Bounds {
+        duration: durations.fold(DURATION, Duration::min),
+        streams: streams.fold(STREAMS_MAX, u32::min).max(1),
     }
 }
 

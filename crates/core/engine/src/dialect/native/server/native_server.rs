@@ -19,11 +19,9 @@ use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{sockopt, udp};
 use linerate_trust::{Fingerprint, FlowOpener, Tokens as KnownTokens, flow_tag};
 
-use super::address_counts::AddressCounts;
 use super::address_proofs::AddressProofs;
 use super::context::{Context, Shared};
 use super::event_tokens::{CONTROL, KINDS, NAME, POOL};
-use super::login_check::LoginCheck;
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
 use crate::error::failure;
@@ -32,10 +30,12 @@ use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
 use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
 use crate::server::intake::Intake;
+use crate::server::limits::address_counts::AddressCounts;
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
+use crate::server::login_check::LoginCheck;
 use crate::server::timers::Timers;
 
 /// The dialect in a server.
