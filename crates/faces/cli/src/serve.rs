@@ -165,14 +165,13 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "full")]
     #[arg(long)]
     tui: bool,
-    /// Offer a live page of the running tests, on this host unless an address is named [default
-    /// address: 127.0.0.1:5280]
+    /// Offer the operator a page of the running tests and of the results of the test page, at /status
     ///
-    /// On a loopback address a link with a random token is printed once. Any other address needs
-    /// --token-file.
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS)]
-    web: Option<SocketAddr>,
-    /// File with the token of the live page: 22 to 256 letters, digits and -._~
+    /// A link with a random token is printed once, or the token is that of --token-file. Outliers
+    /// among labels and clients are marked.
+    #[arg(long, conflicts_with = "no_browser")]
+    web: bool,
+    /// File with the token of --web: 22 to 256 letters, digits and -._~
     #[arg(long, value_name = "FILE", requires = "web")]
     token_file: Option<PathBuf>,
     #[cfg(feature = "full")]
@@ -220,7 +219,7 @@ Examples:
   linerate serve --no-iperf3 --tokens tokens                   linerate test alone, with a token
   linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
   linerate serve --tui                                         the running tests, live
-  linerate serve --web                                         a page with the same, for this host
+  linerate serve --web                                         a page with the same, at /status
   linerate serve --config /etc/linerate/serve.toml             options of a file
   linerate serve --user nobody                                 started by root, without privileges
 
@@ -269,7 +268,6 @@ pub(crate) fn main(args: ServeArgs, settings: Settings) -> Outcome {
 const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
-const WEB_ADDRESS: &str = "127.0.0.1:5280";
 const DAY: Duration = Duration::from_secs(86_400);
 /// Time between two samples of the running tests.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -519,20 +517,21 @@ impl ServeArgs {
         }
     }
 
-    /// Address and token of the live page.
+    /// Token of the operator's page.
     fn web_spec(&self) -> Result<Option<WebSpec>, String> {
-        let Some(address) = self.web else {
+        if !self.web {
             return Ok(None);
-        };
+        }
+        if !self.serves_browsers() {
+            return Err(
+                "--web: its page is served where browsers are; with --private-key that needs \
+                 --tls-cert, with --tokens it needs --tokens-for native"
+                    .to_owned(),
+            );
+        }
+        let mut spec = WebSpec::default();
         let Some(path) = &self.token_file else {
-            let is_for_this_host = address.ip().is_loopback();
-            let why =
-                || format!("--web {address}: other hosts may come there, so it needs --token-file");
-            return if is_for_this_host {
-                Ok(Some(WebSpec::new(address)))
-            } else {
-                Err(why())
-            };
+            return Ok(Some(spec));
         };
         // A token that others can read protects nothing, so this is an error and no warning.
         if let Some(exposed) = exposed("token file", path, Protected::Secret) {
@@ -542,7 +541,6 @@ impl ServeArgs {
         let text = file_system::read_text(path, web::TOKEN_FILE_BYTES_MAX);
         let text = text.map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
         let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut spec = WebSpec::new(address);
         spec.token = Some(token);
 
         Ok(Some(spec))

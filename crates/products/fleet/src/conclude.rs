@@ -2,7 +2,6 @@
 
 mod blocks;
 mod classification;
-mod discovery;
 mod effects;
 mod explore;
 pub mod fairness;

@@ -14,16 +14,21 @@ mod pump;
 mod results;
 mod server;
 mod session;
+mod status;
 
 use linerate_model::Failure;
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 
 use server::WebServer;
 
 /// The dialect beside others on the shared listener; `None` where the policy leaves it out.
-pub(crate) fn beside_others(spec: &ServerSpec) -> Result<Option<WebServer>, Failure> {
+pub(crate) fn beside_others(
+    spec: &ServerSpec,
+    requests: &PeerRequests,
+) -> Result<Option<WebServer>, Failure> {
     let Some(policy) = &spec.policy.browsers else {
         return Ok(None);
     };
-    WebServer::new(spec, policy.clone()).map(Some)
+    WebServer::new(spec, policy.clone(), requests.status.clone()).map(Some)
 }

@@ -1,5 +1,6 @@
 //! Heads of HTTP/1.1 requests (RFC 9112), with what WebSocket needs of them.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -23,6 +24,10 @@ pub struct Request {
     pub origin: Option<String>,
     /// User and password (Basic, RFC 7617).
     pub credentials: Option<Credentials>,
+    /// Token of the client (RFC 6750).
+    pub bearer: Option<String>,
+    /// Cookies, as sent.
+    pub cookies: String,
     /// Upgrade to WebSocket that it requests.
     pub upgrade: Option<Upgrade>,
 }
@@ -94,6 +99,8 @@ impl Request {
             host: fields.only("Host")?.ok_or(HeadError::Syntax)?.to_owned(),
             origin: fields.only("Origin")?.map(str::to_owned),
             credentials: fields.only("Authorization")?.and_then(credentials),
+            bearer: fields.only("Authorization")?.and_then(bearer),
+            cookies: fields.all("Cookie").collect::<Vec<_>>().join(";"),
             upgrade: fields.upgrade()?,
         };
         Ok(Some((request, len)))
@@ -108,6 +115,15 @@ impl Request {
         };
         let authority = origin.strip_prefix("http://");
         authority.or_else(|| origin.strip_prefix("https://")) == Some(&self.host)
+    }
+
+    /// A cookie has this value.
+    pub fn has_cookie(&self, name: &str, expected: &str) -> bool {
+        let pairs = self.cookies.split(';');
+        // A browser may send several cookies of one name (RFC 6265, section 5.4).
+        pairs
+            .filter_map(|pair| pair.trim().split_once('='))
+            .any(|(given, value)| given == name && is_same(value, expected))
     }
 
     /// Value of a key of the query, as sent; the first one of several.
@@ -125,6 +141,11 @@ impl Upgrade {
     pub fn offers(&self, protocol: &str) -> bool {
         has_token(&self.protocols, protocol)
     }
+}
+
+/// Compares secrets in a time that depends on their lengths alone.
+pub fn is_same(given: &str, expected: &str) -> bool {
+    verify_slices_are_equal(given.as_bytes(), expected.as_bytes()).is_ok()
 }
 
 struct Fields<'a>(&'a [httparse::Header<'a>]);
@@ -189,6 +210,13 @@ fn credentials(value: &str) -> Option<Credentials> {
         user: user.to_owned(),
         password: password.to_owned(),
     })
+}
+
+fn bearer(value: &str) -> Option<String> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim().to_owned())
 }
 
 /// True if a list of tokens has this one.

@@ -72,6 +72,7 @@ pub(super) fn peer_requests(options: report::Options) -> PeerRequests {
         report: Some(report::peer_report(options)),
         facts,
         drops,
+        status: None,
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use linerate_document::{DroppedNotice, Output, service};
@@ -15,8 +16,9 @@ use linerate_iperf3::report;
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
+use linerate_model::sink::{Forward, StatusPage};
 use linerate_model::spec::ServerSpec;
-use linerate_model::{Failure, FailureKind};
+use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
 use linerate_sys::signal::{Signal, Signals};
@@ -24,7 +26,7 @@ use linerate_sys::{process, sd_notify};
 
 use super::managed::{flush, managed, peer_requests};
 use super::records::{TestRecords, observed};
-use super::web::{Web, WebSpec};
+use super::web::{self, WebSpec};
 use super::{in_use, metrics};
 use crate::Error;
 use crate::live::Live;
@@ -142,23 +144,11 @@ fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = ServiceSignals::new(signals.map_err(|e| failure(&e))?, settings);
 
-    let web = what
-        .web
-        .as_ref()
-        .map(Web::bind)
-        .transpose()
-        .map_err(|e| failure(&e))?;
-    if let Some(link) = web.as_ref().and_then(|web| web.link.as_deref()) {
-        // The secret of the link is for who started the server, so it is in no log. There is
-        // nowhere left to go without stderr.
-        let _ = writeln!(io::stderr(), "linerate: live page at {link}");
-    }
-
     #[cfg(feature = "full")]
     {
-        let live = (what.tui || web.is_some()).then(Live::default);
+        let live = (what.tui || what.web.is_some()).then(Live::default);
         let view = live.as_ref().filter(|_| what.tui).and_then(View::open);
-        let outcome = serve_clients(what, signals, web, live, |notice| match &view {
+        let outcome = serve_clients(what, signals, live, |notice| match &view {
             Some(view) => view.server_output(notice),
             None => Output::for_server(None, notice),
         });
@@ -169,8 +159,8 @@ fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
     }
     #[cfg(not(feature = "full"))]
     {
-        let live = web.is_some().then(Live::default);
-        serve_clients(what, signals, web, live, |notice| {
+        let live = what.web.is_some().then(Live::default);
+        serve_clients(what, signals, live, |notice| {
             Output::for_server(None, notice)
         })
     }
@@ -180,13 +170,12 @@ fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
 fn serve_clients(
     what: &Service,
     signals: ServiceSignals<'_>,
-    web: Option<Web>,
     live: Option<Live>,
     open: impl FnOnce(DroppedNotice) -> io::Result<Output>,
 ) -> Result<(), Failure> {
-    if let (Some(web), Some(live)) = (web, &live) {
-        web.start(live.clone()).map_err(|e| failure(&e))?;
-    }
+    let status = what.web.as_ref().zip(live.clone());
+    let status = status.map(|(spec, live)| web::page(spec, live));
+    let status = status.transpose().map_err(|e| failure(&e))?.map(Rc::new);
     let output = open(service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
 
     #[cfg(feature = "full")]
@@ -209,7 +198,12 @@ fn serve_clients(
         reporter = live.observe(reporter, what.spec.policy.admission, records);
     }
 
-    let requests = peer_requests(report::Options::new(Endpoint::Server));
+    // A token of the user is known to the user, and is not repeated on a terminal.
+    let is_random = what.web.as_ref().is_some_and(|web| web.token.is_none());
+    let mut reporter = linked(reporter, status.clone().filter(|_| is_random));
+
+    let mut requests = peer_requests(report::Options::new(Endpoint::Server));
+    requests.status = status;
     let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || {
         assume_user(what)
     });
@@ -222,6 +216,27 @@ fn serve_clients(
 
     flush(&output, &outcome);
     outcome
+}
+
+/// Prints where the page is, with its token.
+fn linked<'a>(
+    reporter: Box<dyn ServerReporter + 'a>,
+    status: Option<Rc<StatusPage>>,
+) -> Box<dyn ServerReporter + 'a> {
+    let Some(status) = status else {
+        return reporter;
+    };
+    Box::new(Forward::new(reporter, move |event: &ServerEvent| {
+        if let ServerEvent::Browsers { url } = event {
+            // The secret of the link is for who started the server, so it is in no log. There is
+            // nowhere left to go without stderr.
+            let token = &status.token;
+            let _ = writeln!(
+                io::stderr(),
+                "linerate: live page at {url}status?token={token}"
+            );
+        }
+    }))
 }
 
 /// Gives up the privileges, and finds out before the first client what the user cannot read.

@@ -374,6 +374,69 @@ fn users_log_in_over_tls_alone() {
     assert!(status.contains("403"), "{status}");
 }
 
+/// The page of the operator is for who has its token, and has a row for each label.
+#[test]
+fn the_operators_page_needs_the_token_and_has_a_row_for_each_label() {
+    let token = "0123456789abcdef012345";
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), token).expect("written");
+    let path = file.path().to_str().expect("a plain path");
+    let service = Service::start(&["--web", "--token-file", path]);
+    let url = |path: &str| format!("http://127.0.0.1:{}{path}", service.port);
+    let bearer = format!("Authorization: Bearer {token}");
+    let wrong = format!("Authorization: Bearer {}X", &token[1..]);
+
+    for (path, words, expected) in [
+        ("/status", &[][..], 401),
+        ("/status/live", &[], 401),
+        ("/status", &["-H", &wrong], 401),
+        ("/status", &["-H", "Cookie: linerate_0="], 401),
+        ("/status?token=", &[], 401),
+        ("/status", &["-H", &bearer], 200),
+        ("/status/live", &["-H", &bearer], 200),
+        (
+            &format!("/status?token={token}"),
+            &["-L", "-c", "/dev/null"],
+            200,
+        ),
+    ] {
+        let url = url(path);
+        assert_eq!(
+            curl(&[words, &[&url]].concat()).1,
+            expected,
+            "{path} {words:?}"
+        );
+    }
+    let without = Service::start(&SERVE);
+    let (head, _) = RawBrowser::get(without.port, "/status");
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    assert!(!service.process.stderr().contains(token));
+
+    for (label, rate) in [
+        ("a-1", 940),
+        ("a-2", 938),
+        ("a-3", 94),
+        ("a-4", 941),
+        ("a-5", 939),
+    ] {
+        let mut page = websocket(service.port, &format!("/control?label={label}"), PAGE);
+        page.text().expect("a welcome");
+        page.send(masked(
+            0x81,
+            format!("{{\"down_bps\": {rate}e6}}").as_bytes(),
+        ));
+        page.text().expect("a name");
+    }
+    let live = url("/status/live");
+    let shows = |text: &str| curl(&["-H", &bearer, &live]).0.contains(text);
+    let expected = "a-3 is slow: download -90 % against the median of 5 ends.";
+    assert!(
+        wait_until(TIMEOUT, || shows(expected)),
+        "{}",
+        curl(&["-H", &bearer, &live]).0
+    );
+}
+
 #[test]
 fn browsers_wait_for_their_turn_and_a_server_without_them_serves_none() {
     let service = Service::start(&["--admit", "queue:1"]);

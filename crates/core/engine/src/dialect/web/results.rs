@@ -63,6 +63,13 @@ impl Results {
         self.texts.get(name).map(String::as_str)
     }
 
+    /// All of them, the oldest first.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.names
+            .iter()
+            .filter_map(|(name, _)| self.texts.get(name).map(String::as_str))
+    }
+
     /// Why results are not in the directory, once per failure.
     pub(super) fn failure(&self) -> Option<String> {
         self.files.as_ref().and_then(ResultFiles::failure)

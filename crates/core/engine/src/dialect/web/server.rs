@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
 use linerate_model::policy::{BrowserPolicy, ServerLimits, ServerPolicy};
-use linerate_model::service::{HandshakeCause, RefusalReason};
+use linerate_model::service::{HandshakeCause, PageResult, RefusalReason};
+use linerate_model::sink::StatusPage;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Direction, Failure, ServerEvent, TestSpec};
 use linerate_sys::poll::{Epoll, Interest};
@@ -22,6 +24,7 @@ use super::http::{HttpConnection, Progress};
 use super::logins::Logins;
 use super::results::Results;
 use super::session::{Bounds, Session, hexadecimal};
+use super::status::Status;
 use crate::error::failure;
 use crate::server::admission::{Admission, Decision};
 use crate::server::context::ServerContext;
@@ -46,6 +49,7 @@ pub(crate) struct WebServer {
     results: Results,
     certificate: Certificate,
     logins: Option<Logins>,
+    status: Option<Status>,
     is_stopping: bool,
 }
 
@@ -74,7 +78,11 @@ const STREAMS_MAX: u32 = 6;
 const LABEL_CHARS_MAX: usize = 64;
 
 impl WebServer {
-    pub(super) fn new(spec: &ServerSpec, policy: BrowserPolicy) -> Result<Self, Failure> {
+    pub(super) fn new(
+        spec: &ServerSpec,
+        policy: BrowserPolicy,
+        status: Option<Rc<StatusPage>>,
+    ) -> Result<Self, Failure> {
         let results = Results::new(policy.keep);
         let certificate = Certificate::load(policy.certificate.as_ref()).map_err(failure)?;
         let os = |error: OsError| failure(error.text());
@@ -96,6 +104,7 @@ impl WebServer {
             results,
             certificate,
             logins,
+            status: status.map(|page| Status::new(page, spec.local.port)),
             is_stopping: false,
         })
     }
@@ -178,6 +187,16 @@ impl WebServer {
     }
 
     fn dispatch(&mut self, id: u64, request: Request, server: &mut ServerContext<'_>) {
+        if let Some(status) = self
+            .status
+            .as_ref()
+            .filter(|_| Status::is_at(&request.path))
+            && status.admits(&request)
+        {
+            let response = status.answer(&request);
+            return self.respond(id, response, server);
+        }
+
         // The name of a session is the secret of who has logged in.
         let joins = request.upgrade.is_some() && request.parameter("session").is_some();
         if let (Some(logins), Some(connection)) = (&mut self.logins, self.connections.get_mut(&id))
@@ -210,6 +229,7 @@ impl WebServer {
                     response::line(status, text)
                 }
             },
+            ("GET", None) if Status::is_at(&request.path) => self.status_of(id, &request),
             ("GET", None) => self.page(&request.path),
             _ => response::line("405 Method Not Allowed", "Only GET is understood."),
         };
@@ -266,6 +286,17 @@ impl WebServer {
             return Err(("400 Bad Request", "the subprotocol is not offered"));
         }
         Ok(purpose)
+    }
+
+    /// The page of the operator for a client without its token.
+    fn status_of(&self, id: u64, request: &Request) -> Vec<u8> {
+        let connection = self.connections.get(&id);
+        let has_user = connection.is_some_and(|connection| connection.user.is_some());
+        match &self.status {
+            Some(status) if has_user => status.answer(request),
+            Some(_) => Status::refusal(),
+            None => response::line("404 Not Found", "There is nothing here."),
+        }
     }
 
     fn page(&mut self, path: &str) -> Vec<u8> {
@@ -519,7 +550,12 @@ impl ServerDialect for WebServer {
         };
         self.results
             .open(directory, clock::unix_ms())
-            .map_err(|error| failure(format!("results in {}: {error}", directory.display())))
+            .map_err(|error| failure(format!("results in {}: {error}", directory.display())))?;
+        let results: Vec<_> = self.results.texts().filter_map(figures).collect();
+        for result in results {
+            server.out.server_event(&ServerEvent::PageResult(result));
+        }
+        Ok(())
     }
 
     fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
@@ -689,13 +725,29 @@ fn store(
         label: session.label.as_deref(),
         result,
     };
-    results.store(name.clone(), page::stored(&stored), stored.at_unix_ms);
+    let text = page::stored(&stored);
+    if let Some(result) = figures(&text) {
+        server.out.server_event(&ServerEvent::PageResult(result));
+    }
+    results.store(name.clone(), text, stored.at_unix_ms);
     control.send(&wire::json(&Stored { result: &name }));
     server.out.server_event(&ServerEvent::ResultStored {
         peer: session.peer,
         label: session.label.clone(),
         path: format!("/r/{name}"),
     });
+}
+
+/// Figures of a stored result.
+fn figures(text: &str) -> Option<PageResult> {
+    let kept = page::kept(text)?;
+    Some(PageResult {
+        subject: kept.label.unwrap_or(kept.client),
+        at_unix_ms: kept.at_unix_ms,
+        down_bps: kept.figures.down_bps,
+        up_bps: kept.figures.up_bps,
+        loaded_ms: kept.figures.loaded_ms,
+    })
 }
 
 /// A connection that started no test.
