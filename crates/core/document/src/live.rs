@@ -1,28 +1,31 @@
 //! The page of a server that runs: a frame, and what is replaced in it every second.
 
-use linerate_model::live::{LiveLine, LiveServer, LiveSession, LiveState};
-use linerate_model::numbers::{clock, rate};
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use linerate_model::live::{LiveLine, LiveServer, LiveSession, LiveState, PageResults};
+use linerate_model::numbers::{change, clock, rate};
+use linerate_model::outliers::slow_rates;
+use linerate_model::service::PageResult;
 use linerate_model::spec::{Direction, EndCondition, Transport};
 use linerate_model::units::ns_to_s;
 
 use crate::blocks::{Block, Document};
+use crate::charset::Glyphs;
 use crate::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::frame::{Card, Head};
-use crate::number::{counted, known};
+use crate::number::{counted, known, local_time};
 use crate::page;
 use crate::plot::Plot;
-use crate::table::Table;
+use crate::sparkline;
+use crate::table::{Cell, Table};
 
-/// Replaces the content once per event. A page without it loads itself again.
-const SCRIPT: &str = "\
-const live = document.getElementById('live'), state = document.getElementById('state');
-const source = new EventSource('/live');
-source.onmessage = event => { live.innerHTML = JSON.parse(event.data); state.textContent = ''; };
-source.onerror = () => { state.textContent = 'Not connected. These values are old.'; };
-";
+/// Replaces the content every second, and sorts a table by the head that was chosen. A page without
+/// it loads itself again.
+const SCRIPT: &str = include_str!("live.js");
 
 /// SHA-256 of the script, as a Content Security Policy names it.
-const SCRIPT_HASH: &str = "sha256-gXUkeB49XsYVz6OEk2nz6ee+gIj3J8Se/WomGVvV6A4=";
+const SCRIPT_HASH: &str = "sha256-iZI/VEj3OR6gmCqwbQdXWZH1BDJObigKEMx4qpWPPk4=";
 
 /// Content Security Policy of [`page()`].
 pub fn policy() -> String {
@@ -32,11 +35,10 @@ pub fn policy() -> String {
     )
 }
 
-/// The whole page with what runs now.
-pub fn page(state: &LiveState, now_ns: u64) -> String {
+/// The whole page with this content.
+pub fn page(content: &str) -> String {
     let reload = "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>";
     let frame = page::begin_with("linerate serve", reload);
-    let content = content(state, now_ns);
     format!(
         "{frame}<main id=\"live\">{content}</main>\n<p id=\"state\" \
          role=\"status\"></p>\n<script>{SCRIPT}</script>\n{}",
@@ -44,7 +46,7 @@ pub fn page(state: &LiveState, now_ns: u64) -> String {
     )
 }
 
-/// Part of the page that an event replaces.
+/// Part of the page that is replaced every second.
 pub fn content(state: &LiveState, now_ns: u64) -> String {
     let blocks = match &state.server {
         Some(server) => of_server(server, now_ns),
@@ -58,14 +60,6 @@ pub fn content(state: &LiveState, now_ns: u64) -> String {
         blocks,
     }
     .elements()
-}
-
-/// Data of an event of the stream: the content as one JSON string.
-pub fn event(state: &LiveState, now_ns: u64) -> String {
-    // JSON escapes line ends, which would end the field (server-sent events, HTML Living Standard
-    // 9.2).
-    let content = serde_json::Value::from(content(state, now_ns));
-    format!("data: {content}\n\n")
 }
 
 fn head(verdict: String) -> Head {
@@ -93,6 +87,8 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
         Card::new("sent", known(server.sent.last(), rate), ""),
     ];
     let mut blocks = vec![Block::Head(head)];
+    let (slow, results) = of_results(&server.results);
+    blocks.extend(slow);
 
     if let Some((written, lost)) = server.records {
         blocks.push(Block::Paragraph(format!(
@@ -125,7 +121,91 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
             .map(Block::Table),
     );
     blocks.extend(plot(server).map(Block::Plot));
+    blocks.extend(results);
     blocks
+}
+
+/// Labels and clients whose newest download or upload is slow among those of all, and a row for
+/// each.
+fn of_results(results: &PageResults) -> (Vec<Block>, Option<Block>) {
+    let rows: Vec<ResultRow<'_>> = results.iter().filter_map(ResultRow::of).collect();
+    let downs = slow(&rows, |row| row.newest.down_bps);
+    let ups = slow(&rows, |row| row.newest.up_bps);
+    let judged: Vec<_> = rows.iter().zip(downs).zip(ups).collect();
+
+    let mut remarks = Vec::new();
+    for ((row, down), up) in &judged {
+        let parts = [("download", down), ("upload", up)];
+        let slow: Vec<String> = parts
+            .iter()
+            .filter_map(|(name, slow)| Some(format!("{name} {}", change((**slow)?))))
+            .collect();
+        if !slow.is_empty() {
+            let text = format!("{} is slow: {}", row.subject, slow.join(", "));
+            let ends = counted(rows.len(), "end");
+            remarks.push(Block::Remark(format!(
+                "{text} against the median of {ends}."
+            )));
+        }
+    }
+
+    let rate_of = |bps: Option<f64>, slow: Option<f64>| {
+        let mark = slow.map(|share| format!(" (slow, {})", change(share)));
+        let is_slow = mark.is_some();
+        Cell::marked(known(bps, rate) + &mark.unwrap_or_default(), is_slow)
+    };
+    let table = Table::of("", "Results of the test page", &judged)
+        .text("label or client", |((row, _), _)| row.subject)
+        .text("stored", |((row, _), _)| stored(row.newest.at_unix_ms))
+        .number("down", |((row, down), _)| {
+            rate_of(row.newest.down_bps, *down)
+        })
+        .number("up", |((row, _), up)| rate_of(row.newest.up_bps, *up))
+        .number("under load", |((row, _), _)| {
+            known(row.newest.loaded_ms, |ms| format!("{ms:.1} ms"))
+        })
+        .number("results", |((row, _), _)| row.all.len().to_string())
+        .text("download, newest last", |((row, _), _)| row.line());
+    (remarks, table.non_empty().map(Block::Table))
+}
+
+/// A time by the clock of this host.
+fn stored(unix_ms: u64) -> String {
+    let moment = i64::try_from(unix_ms).ok();
+    let moment = moment.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    known(moment, |moment| local_time(&moment.to_string()))
+}
+
+/// A label or client with its results.
+struct ResultRow<'a> {
+    subject: &'a str,
+    newest: &'a PageResult,
+    all: &'a VecDeque<PageResult>,
+}
+
+impl<'a> ResultRow<'a> {
+    fn of((subject, all): (&'a str, &'a VecDeque<PageResult>)) -> Option<Self> {
+        Some(Self {
+            subject,
+            newest: all.back()?,
+            all,
+        })
+    }
+
+    /// Its downloads as a line of blocks.
+    fn line(&self) -> String {
+        let rates = self.all.iter().filter_map(|result| result.down_bps);
+        sparkline::row(rates, self.all.len(), Glyphs::Blocks)
+    }
+}
+
+/// For each row the change to the median, if its rate is slow among those of all rows that have one.
+fn slow(rows: &[ResultRow<'_>], rate: impl Fn(&ResultRow<'_>) -> Option<f64>) -> Vec<Option<f64>> {
+    let rates: Vec<f64> = rows.iter().filter_map(&rate).collect();
+    let mut judged = slow_rates(&rates).into_iter();
+    rows.iter()
+        .map(|row| rate(row).and_then(|_| judged.next().flatten()))
+        .collect()
 }
 
 /// Fewest intervals of the axis of time.
@@ -225,7 +305,7 @@ mod tests {
         let hash = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(SCRIPT));
         assert_eq!(SCRIPT_HASH, format!("sha256-{hash}"));
         assert!(SCRIPT.len() <= 6 * 1024);
-        assert!(page(&LiveState::default(), 0).contains(&format!("<script>{SCRIPT}</script>")));
+        assert!(page("").contains(&format!("<script>{SCRIPT}</script>")));
     }
 
     #[test]
@@ -241,27 +321,46 @@ mod tests {
         facts.user = Some("<script>alert(1)</script>\u{1b}[2J\u{9b}\u{202e}".to_owned());
         state.server_event(&ServerEvent::TestStarted(facts), 0);
 
-        let page = page(&state, 2_000_000_000);
+        state.server_event(
+            &ServerEvent::PageResult(result("<img src=x onerror=alert(2)>\u{202e}", 1e8)),
+            0,
+        );
+        let page = page(&content(&state, 2_000_000_000));
+        assert!(page.contains("&lt;img src=x onerror"), "{page}");
         assert!(
             page.contains("192.0.2.1:5000") && page.contains("&lt;script&gt;alert(1)"),
             "{page}"
         );
         assert_eq!(page.matches("<script").count(), 1);
         assert!(!page.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{page}");
+    }
 
-        let event = event(&state, 0);
-        assert_eq!(
-            event.lines().filter(|line| !line.is_empty()).count(),
-            1,
-            "one line: {event}"
-        );
+    fn result(subject: &str, down_bps: f64) -> PageResult {
+        PageResult {
+            subject: subject.to_owned(),
+            at_unix_ms: 1_796_000_000_000,
+            down_bps: Some(down_bps),
+            up_bps: None,
+            loaded_ms: Some(12.5),
+        }
+    }
+
+    #[test]
+    fn one_label_at_100_mbit_is_named_above_the_table() {
+        let mut state = LiveState::default();
+        for (number, rate) in [940e6, 938e6, 94e6, 941e6, 939e6].into_iter().enumerate() {
+            let stored = result(&format!("class-a-{number}"), rate);
+            state.server_event(&ServerEvent::PageResult(stored), 0);
+        }
+        let content = content(&state, 0);
+        let expected = "class-a-2 is slow: download -90 % against the median of 5 ends.";
+        assert!(content.contains(expected), "{content}");
+        assert_eq!(content.matches("(slow, ").count(), 1, "{content}");
+        assert!(content.contains("November 2026, "), "{content}");
     }
 
     #[test]
     fn without_script_the_page_loads_itself_again() {
-        assert!(
-            page(&LiveState::default(), 0)
-                .contains("<noscript><meta http-equiv=\"refresh\" content=\"5\">")
-        );
+        assert!(page("").contains("<noscript><meta http-equiv=\"refresh\" content=\"5\">"));
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use linerate_trust::{ClientConfig, ClientSession, HostKey, ServerConfig, ServerSession};
 
 use super::{Moved, TlsStream};
-use crate::dialect::native::intake::OF_CLIENTS;
+use crate::tls_stream::intake::OF_CLIENTS;
 
 /// Bytes that one step of a script sends.
 const STEP_BYTES: usize = 32 << 10;

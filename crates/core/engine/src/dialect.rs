@@ -41,7 +41,7 @@ pub fn serve(
         server.add(Box::new(dialect))?;
     }
 
-    if let Some(dialect) = web::beside_others(server.spec())? {
+    if let Some(dialect) = web::beside_others(server.spec(), requests)? {
         server.add(Box::new(dialect))?;
     }
 

@@ -4,8 +4,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use linerate_model::policy::ServerPolicy;
 use linerate_sys::poll::EventFd;
 use linerate_sys::signal::Signals;
+
+/// Settings of a server, and what the operator should know about them; or why there are none.
+pub type Settings = Result<(ServerPolicy, Vec<String>), String>;
 
 /// A source of stop requests that a control thread can wait for.
 pub trait Interrupts {
@@ -13,10 +17,14 @@ pub trait Interrupts {
     fn fd(&self) -> BorrowedFd<'_>;
     /// The next request, as text such as `Interrupt(2)`.
     fn take(&self) -> Option<String>;
-    /// True if the lists a server reads from files are to be read again; read after
+    /// True if the files of a server's settings are to be read again; read after
     /// [`Interrupts::take`].
     fn take_reload(&self) -> bool {
         false
+    }
+    /// Settings that replace those of the server then, as far as they can change while it runs.
+    fn settings(&self) -> Option<Settings> {
+        None
     }
     /// A server's control thread is at work. Returns when it has to call this again at the latest.
     fn alive(&self) -> Option<Instant> {

@@ -20,8 +20,10 @@ mod measure;
 mod random;
 mod reporter;
 mod server;
+#[cfg(feature = "native")]
+mod tls_stream;
 mod wait;
 
-pub use interrupts::{Interrupts, StopHandle};
+pub use interrupts::{Interrupts, Settings, StopHandle};
 #[cfg(feature = "native")]
 pub use measure::sampler::tcp_whole;

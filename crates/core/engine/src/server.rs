@@ -15,6 +15,7 @@ pub(crate) mod intake;
 pub(crate) mod limits;
 pub(crate) mod listeners;
 pub(crate) mod liveness;
+pub(crate) mod login_check;
 pub(crate) mod server_stats;
 pub(crate) mod timers;
 mod tokens;

@@ -25,6 +25,7 @@ mod name;
 pub mod network;
 pub mod numbers;
 pub mod outcome;
+pub mod outliers;
 pub mod path;
 pub mod placement;
 pub mod policy;

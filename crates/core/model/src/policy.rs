@@ -88,12 +88,25 @@ pub struct NativePolicy {
 }
 
 /// Tests of browsers and of ndt7 clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserPolicy {
     /// Pages of other origins may test, too.
     pub any_origin: bool,
     /// How long the server keeps the result of a page.
     pub keep: Duration,
+    /// Certificate and key with which the port speaks TLS, too; `None` for plain HTTP alone.
+    pub certificate: Option<CertificateFiles>,
+    /// Directory that keeps results when the server ends; `None` for memory alone.
+    pub results: Option<PathBuf>,
+}
+
+/// Files of a server's certificate, PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate and those that lead to its authority.
+    pub chain: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl Default for BrowserPolicy {
@@ -101,6 +114,8 @@ impl Default for BrowserPolicy {
         Self {
             any_origin: false,
             keep: Duration::from_secs(30 * 24 * 3600),
+            certificate: None,
+            results: None,
         }
     }
 }

@@ -47,6 +47,8 @@ pub enum ServerEvent {
         /// Where the server shows it.
         path: String,
     },
+    /// A result of a test page that the server has, the new ones and those of earlier servers.
+    PageResult(PageResult),
     /// A client was refused by the rules.
     Refused {
         /// The client.
@@ -72,13 +74,28 @@ pub enum ServerEvent {
         /// Description of the failure.
         explanation: String,
     },
-    /// The lists of addresses were read again.
+    /// The settings that can change were read again.
     Reloaded,
     /// The server was requested to end.
     Stopping {
         /// By whom, for example `Terminated(15)`.
         signal_text: String,
     },
+}
+
+/// What a test page measured, as far as it says so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageResult {
+    /// Label that the page was opened with, or the address of the client.
+    pub subject: String,
+    /// When it was stored, ms since 1970.
+    pub at_unix_ms: u64,
+    /// Rate to the client.
+    pub down_bps: Option<f64>,
+    /// Rate from the client.
+    pub up_bps: Option<f64>,
+    /// Round trip under load.
+    pub loaded_ms: Option<f64>,
 }
 
 /// A test as it was agreed.

@@ -70,6 +70,18 @@ pub trait Collector<T>: EventSink {
 /// Makes a collector for each test whose client requests its value.
 pub type CollectorFactory<T> = Rc<dyn Fn() -> Box<dyn Collector<T>>>;
 
+/// The page about a server for its operator.
+pub struct StatusPage {
+    /// Secret that gives access.
+    pub token: String,
+    /// Content Security Policy of the page.
+    pub policy: String,
+    /// The whole page. Neither this nor the next one blocks.
+    pub page: Box<dyn Fn() -> String + Send + Sync>,
+    /// The part of it that changes.
+    pub content: Box<dyn Fn() -> String + Send + Sync>,
+}
+
 /// Data that a server can send to a client besides the results of the test. Absent values are never
 /// sent.
 #[derive(Clone, Default)]
@@ -80,6 +92,8 @@ pub struct PeerRequests {
     pub facts: Option<CollectorFactory<String>>,
     /// Drops of the server's host, for loss by its place.
     pub drops: Option<crate::path::HostDropsReader>,
+    /// The page for the operator; `None` for a server without.
+    pub status: Option<Rc<StatusPage>>,
 }
 
 /// Receives what happens to a server, and makes a sink for each test.

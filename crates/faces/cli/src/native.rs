@@ -14,6 +14,7 @@ use crate::links::{self, LinksArgs};
 use crate::output;
 #[cfg(feature = "full")]
 use crate::products::{self, ProductCommand};
+use crate::serve::config::Settings;
 use crate::serve::{self, ServeArgs};
 #[cfg(feature = "full")]
 use crate::test::{self, TestArgs};
@@ -132,8 +133,9 @@ enum Command {
 
 /// Carries out a native command line; `args` is what followed the program name.
 pub(crate) fn main(args: &[OsString]) -> Outcome {
-    let args = match serve::config::expanded(args, &command()) {
-        Ok(expanded) => expanded.unwrap_or_else(|| args.to_vec()),
+    let given = args;
+    let args = match serve::config::expanded(given, &command()) {
+        Ok(expanded) => expanded.unwrap_or_else(|| given.to_vec()),
         Err(error) => return output::complain("linerate", &error, Outcome::Usage),
     };
     let args = &args[..];
@@ -141,14 +143,15 @@ pub(crate) fn main(args: &[OsString]) -> Outcome {
     let argv = std::iter::once(OsString::from("linerate")).chain(args.iter().cloned());
     let columns = help::columns().min(HELP_COLUMNS_MAX);
     let parsed = help::laid_out(command(), columns).try_get_matches_from(argv);
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(answer) => return show(&answer, args),
     };
     match cli.command {
         Command::Iperf3 { options } => crate::iperf3::main("iperf3".as_ref(), &options),
         Command::Iperf2 { options } => crate::iperf2::main("iperf2".as_ref(), &options),
-        Command::Serve(args) => serve::main(*args),
+        Command::Serve(args) => serve::main(*args, Settings::of(command(), given, &matches)),
         Command::Try => try_self::main(),
         Command::Links(args) => links::main(&args),
         Command::Generate(args) => generate::main(&args, command()),

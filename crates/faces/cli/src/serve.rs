@@ -14,8 +14,8 @@ use linerate_model::http::units;
 #[cfg(feature = "full")]
 use linerate_model::policy::NativePolicy;
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, BrowserPolicy, FactsAccess, Iperf2Listener,
-    LIST_BYTES_MAX, Liveness, ServerLimits, ServerPolicy,
+    AccessRules, AccessSource, Admission, BrowserPolicy, CertificateFiles, FactsAccess,
+    Iperf2Listener, LIST_BYTES_MAX, Liveness, ServerLimits, ServerPolicy,
 };
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_sys::error::io_text;
@@ -26,8 +26,9 @@ use linerate_sys::privileges::{self, User};
 use crate::output::outcome_of;
 #[cfg(feature = "full")]
 use crate::record::RecordArgs;
+use config::Settings;
 use linerate::command_line::values::{self, LimitArg};
-use linerate::server::service::{Service, serve};
+use linerate::server::service::{ReadSettings, Service, serve};
 use linerate::server::web::{self, WebSpec};
 use linerate::{Error, Outcome};
 
@@ -107,16 +108,27 @@ pub(crate) struct ServeArgs {
     native: NativeArgs,
     /// Serve neither browsers nor ndt7 clients, which find a test page at the port of iperf3
     ///
-    /// They cannot log in: with --private-key or --tokens they are not served unless --tokens-for
-    /// names the native dialect.
+    /// They log in over TLS alone: with --private-key they are served with --tls-cert, and with
+    /// --tokens where --tokens-for names the native dialect.
     #[arg(long)]
     no_browser: bool,
+    /// Serve browsers over TLS, too, at the same port, with the certificates of this PEM file
+    #[cfg(feature = "full")]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, a PEM file that its owner alone may read
+    #[cfg(feature = "full")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Let web pages of other origins test, too
     #[arg(long, conflicts_with = "no_browser")]
     any_origin: bool,
-    /// How long results of the test page are kept, at most until the server ends
+    /// How long results of the test page are kept; without --results at most until the server ends
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = kept)]
     keep: Duration,
+    /// Keep results of the test page in this directory, for later servers
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
     /// Answer test packets of STAMP (RFC 8762) and TWAMP Light, as routers send them
     ///
     /// UDP sources can be forged, so this needs --allow. An answer is never longer than the packet.
@@ -158,14 +170,13 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "full")]
     #[arg(long)]
     tui: bool,
-    /// Offer a live page of the running tests, on this host unless an address is named [default
-    /// address: 127.0.0.1:5280]
+    /// Offer the operator a page of the running tests and of the results of the test page, at /status
     ///
-    /// On a loopback address a link with a random token is printed once. Any other address needs
-    /// --token-file.
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS)]
-    web: Option<SocketAddr>,
-    /// File with the token of the live page: 22 to 256 letters, digits and -._~
+    /// A link with a random token is printed once, or the token is that of --token-file. Outliers
+    /// among labels and clients are marked.
+    #[arg(long, conflicts_with = "no_browser")]
+    web: bool,
+    /// File with the token of --web: 22 to 256 letters, digits and -._~
     #[arg(long, value_name = "FILE", requires = "web")]
     token_file: Option<PathBuf>,
     #[cfg(feature = "full")]
@@ -203,7 +214,8 @@ struct NativeArgs {
 const NOTES: &str = "\
 Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
 
-Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads the files of --allow and --deny again.
+Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads again: the file of --config, of which access lists,
+limits, tokens and certificates take effect, and the files of --allow, --deny, --tokens, --tls-cert and --tls-key.
 
 Examples:
   linerate serve                                               port 5201, all networks
@@ -212,7 +224,7 @@ Examples:
   linerate serve --no-iperf3 --tokens tokens                   linerate test alone, with a token
   linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
   linerate serve --tui                                         the running tests, live
-  linerate serve --web                                         a page with the same, for this host
+  linerate serve --web                                         a page with the same, at /status
   linerate serve --config /etc/linerate/serve.toml             options of a file
   linerate serve --stamp --allow 192.0.2.0/24                  reflector for STAMP of routers
   linerate serve --user nobody                                 started by root, without privileges
@@ -248,9 +260,11 @@ enum LevelArg {
 }
 
 /// Serves until a signal comes.
-pub(crate) fn main(args: ServeArgs) -> Outcome {
+pub(crate) fn main(args: ServeArgs, settings: Settings) -> Outcome {
+    let read = move || settings.read();
+    let read = args.config.is_some().then_some(&read as &ReadSettings);
     let served = args.resolve().map_err(Error::usage).and_then(|service| {
-        serve(&service).map_err(|error| Error::new(error.outcome, format!("error - {error}")))
+        serve(&service, read).map_err(|error| Error::new(error.outcome, format!("error - {error}")))
     });
     outcome_of("linerate", served.map(|()| Outcome::Done))
 }
@@ -260,7 +274,6 @@ pub(crate) fn main(args: ServeArgs) -> Outcome {
 const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
-const WEB_ADDRESS: &str = "127.0.0.1:5280";
 /// RFC 8762 section 4.1.
 const STAMP_PORT: &str = "862";
 const DAY: Duration = Duration::from_secs(86_400);
@@ -301,7 +314,7 @@ const KEY_BYTES_MAX: u64 = 64 << 10;
 #[cfg(feature = "full")]
 impl NativeArgs {
     /// Without a place for a key the key lasts as long as the server.
-    fn policy(self, warnings: &mut Vec<String>) -> Option<NativePolicy> {
+    fn policy(&self, warnings: &mut Vec<String>) -> Option<NativePolicy> {
         if self.no_native {
             return None;
         }
@@ -316,8 +329,8 @@ impl NativeArgs {
             }
         };
         Some(NativePolicy {
-            host_key: self.host_key.or_else(&mut default),
-            tokens: self.tokens,
+            host_key: self.host_key.clone().or_else(&mut default),
+            tokens: self.tokens.clone(),
         })
     }
 }
@@ -336,17 +349,9 @@ impl ServeArgs {
     /// When the key cannot be read, in words.
     fn resolve(self) -> Result<Service, String> {
         self.check_user()?;
-        self.check_stamp()?;
-        #[cfg(feature = "full")]
-        self.check_tokens()?;
         let auth = self.auth()?;
-        #[cfg_attr(not(feature = "full"), expect(unused_mut))]
         let mut warnings = self.warnings();
         let web = self.web_spec()?;
-        let mut limits = ServerLimits::default();
-        self.limit.iter().for_each(|limit| limit.apply(&mut limits));
-
-        let iperf2 = self.iperf2_listener();
         let host = self
             .one_port
             // One address for all dialects replaces --bind and --port.
@@ -363,33 +368,10 @@ impl ServeArgs {
             ..LocalOptions::default()
         };
 
-        let browsers = self.serves_browsers().then_some(BrowserPolicy {
-            any_origin: self.any_origin,
-            keep: self.keep,
-        });
-        #[cfg(feature = "full")]
-        let (iperf3, native) = (!self.native.no_iperf3, self.native.policy(&mut warnings));
-        #[cfg(not(feature = "full"))]
-        let (iperf3, native) = (true, None);
-        let policy = ServerPolicy {
-            admission: self.admit,
-            liveness: self.liveness.map(Liveness::always).unwrap_or_default(),
-            access: AccessRules::new(self.allow, self.deny),
-            anonymous_time_max: anonymous_time_max(&limits),
-            limits,
-            allow_split_address: self.allow_split_address,
-            iperf2,
-            iperf2_udp_reverse: self.iperf2_udp_reverse,
-            facts: self.facts,
-            iperf3,
-            native,
-            browsers,
-            stamp: self.stamp,
-        };
         let spec = ServerSpec {
             local,
             auth,
-            policy,
+            policy: self.policy(&mut warnings)?,
             ..ServerSpec::default()
         };
 
@@ -429,6 +411,41 @@ impl ServeArgs {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// Who may test what. Opens no file but that of the host key.
+    fn policy(&self, warnings: &mut Vec<String>) -> Result<ServerPolicy, String> {
+        self.check_stamp()?;
+        #[cfg(feature = "full")]
+        self.check_tokens()?;
+        let mut limits = ServerLimits::default();
+        self.limit.iter().for_each(|limit| limit.apply(&mut limits));
+
+        let browsers = self.serves_browsers().then_some(BrowserPolicy {
+            any_origin: self.any_origin,
+            keep: self.keep,
+            certificate: self.certificate(),
+            results: self.results.clone(),
+        });
+        #[cfg(feature = "full")]
+        let (iperf3, native) = (!self.native.no_iperf3, self.native.policy(warnings));
+        #[cfg(not(feature = "full"))]
+        let (iperf3, native) = (true, None);
+        Ok(ServerPolicy {
+            admission: self.admit,
+            liveness: self.liveness.map(Liveness::always).unwrap_or_default(),
+            access: AccessRules::new(self.allow.clone(), self.deny.clone()),
+            anonymous_time_max: anonymous_time_max(&limits),
+            limits,
+            allow_split_address: self.allow_split_address,
+            iperf2: self.iperf2_listener(),
+            iperf2_udp_reverse: self.iperf2_udp_reverse,
+            facts: self.facts,
+            iperf3,
+            native,
+            browsers,
+            stamp: self.stamp,
+        })
     }
 
     /// No dialect is open to everybody while a token seems to guard the server.
@@ -491,13 +508,25 @@ impl ServeArgs {
         }
     }
 
+    #[cfg(feature = "full")]
+    fn certificate(&self) -> Option<CertificateFiles> {
+        let files = self.tls_cert.clone().zip(self.tls_key.clone());
+        files.map(|(chain, key)| CertificateFiles { chain, key })
+    }
+
+    #[cfg(not(feature = "full"))]
+    fn certificate(&self) -> Option<CertificateFiles> {
+        None
+    }
+
     /// Where clients prove who they are, those without a proof are not served.
     fn serves_browsers(&self) -> bool {
         #[cfg(feature = "full")]
         let needs_token = self.native.tokens.is_some() && self.native.tokens_for.is_none();
         #[cfg(not(feature = "full"))]
         let needs_token = false;
-        !self.no_browser && !needs_token && self.private_key.is_none()
+        let can_log_in = self.private_key.is_none() || self.certificate().is_some();
+        !self.no_browser && !needs_token && can_log_in
     }
 
     fn iperf2_listener(&self) -> Iperf2Listener {
@@ -509,20 +538,21 @@ impl ServeArgs {
         }
     }
 
-    /// Address and token of the live page.
+    /// Token of the operator's page.
     fn web_spec(&self) -> Result<Option<WebSpec>, String> {
-        let Some(address) = self.web else {
+        if !self.web {
             return Ok(None);
-        };
+        }
+        if !self.serves_browsers() {
+            return Err(
+                "--web: its page is served where browsers are; with --private-key that needs \
+                 --tls-cert, with --tokens it needs --tokens-for native"
+                    .to_owned(),
+            );
+        }
+        let mut spec = WebSpec::default();
         let Some(path) = &self.token_file else {
-            let is_for_this_host = address.ip().is_loopback();
-            let why =
-                || format!("--web {address}: other hosts may come there, so it needs --token-file");
-            return if is_for_this_host {
-                Ok(Some(WebSpec::new(address)))
-            } else {
-                Err(why())
-            };
+            return Ok(Some(spec));
         };
         // A token that others can read protects nothing, so this is an error and no warning.
         if let Some(exposed) = exposed("token file", path, Protected::Secret) {
@@ -532,7 +562,6 @@ impl ServeArgs {
         let text = file_system::read_text(path, web::TOKEN_FILE_BYTES_MAX);
         let text = text.map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
         let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut spec = WebSpec::new(address);
         spec.token = Some(token);
 
         Ok(Some(spec))
@@ -544,6 +573,9 @@ impl ServeArgs {
         [
             key.and_then(|path| exposed("private key", path, Protected::Secret)),
             users.and_then(|path| exposed("user file", path, Protected::Trusted)),
+            self.results
+                .as_deref()
+                .and_then(|path| exposed("directory of results", path, Protected::Directory)),
         ]
         .into_iter()
         .flatten()

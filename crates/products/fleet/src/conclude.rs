@@ -3,7 +3,6 @@
 mod blocks;
 pub mod changes;
 mod classification;
-mod discovery;
 mod effects;
 mod explore;
 pub mod fairness;

@@ -538,7 +538,7 @@ fn pages_over_time_are_inert_for_pairs_hosts_and_titles() {
 #[ignore = "needs Chromium: make live SUITE=pages"]
 fn the_live_page_runs_its_own_script_only() {
     let directory = tempfile::tempdir().expect("a directory");
-    let service = Service::start(&["--web", "127.0.0.1:0"]);
+    let service = Service::start(&["--web"]);
     let client = service.client(ours(), &["-t", "60", "-b", "10M"]);
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
 

@@ -110,6 +110,8 @@ impl ServerReporter for LogReporter {
     fn server_event(&mut self, event: &ServerEvent) {
         match event {
             ServerEvent::Progress(progress) => self.on_progress(progress),
+            // Its line is that of `ResultStored`.
+            ServerEvent::PageResult(_) => {}
             ServerEvent::Refused { .. }
             | ServerEvent::HandshakeFailed { .. }
             | ServerEvent::LoginFailed { .. } => {
@@ -334,7 +336,7 @@ fn line_of(event: &ServerEvent) -> Line {
         E::Reloaded => line(
             Level::Info,
             "reloaded",
-            "address lists read again".to_owned(),
+            "address lists, limits and tokens read again".to_owned(),
             json!({}),
         ),
         E::Stopping { signal_text } => {
@@ -346,7 +348,9 @@ fn line_of(event: &ServerEvent) -> Line {
                 json!({ "signal": signal_text }),
             )
         }
-        E::Progress(_) => line(Level::Debug, "progress", String::new(), json!({})),
+        E::Progress(_) | E::PageResult(_) => {
+            line(Level::Debug, "progress", String::new(), json!({}))
+        }
     }
 }
 

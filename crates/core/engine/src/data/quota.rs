@@ -114,6 +114,10 @@ impl Quota {
 }
 
 impl SharedRate {
+    pub(crate) fn rate_bps(&self) -> u64 {
+        self.rate_bps
+    }
+
     pub(crate) fn new(rate_bps: u64) -> Self {
         Self {
             rate_bps: rate_bps.max(1),

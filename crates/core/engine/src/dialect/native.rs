@@ -9,16 +9,14 @@
 pub mod client;
 mod datagrams;
 mod drops;
-mod intake;
 mod load;
 mod probe_budget;
 pub mod server;
-mod tls_stream;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing {
     pub use super::server::responder::transactions::fuzzing::transactions;
-    pub use super::tls_stream::fuzzing::tls_stream;
+    pub use crate::tls_stream::fuzzing::tls_stream;
 }
 
 use linerate_model::TestSpec;

@@ -92,6 +92,13 @@ impl Admission {
         self
     }
 
+    /// Replaces the limits for tests that begin later.
+    pub(crate) fn replace_limits(&mut self, policy: &ServerPolicy) {
+        let limits = with_places(&policy.limits, self.kind);
+        self.quotas
+            .replace_limits(limits, policy.anonymous_time_max);
+    }
+
     /// Only one client at a time may negotiate or run a test.
     pub(crate) fn is_exclusive(&self) -> bool {
         self.kind == policy::Admission::Exclusive

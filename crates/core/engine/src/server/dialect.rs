@@ -5,6 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use linerate_model::Failure;
+use linerate_model::policy::ServerPolicy;
 use linerate_model::service::RefusalReason;
 
 use super::admission::Admission;
@@ -27,6 +28,14 @@ pub(crate) trait ServerDialect {
 
     /// All ports are bound.
     fn start(&mut self, _server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Takes over what can change while the server runs.
+    ///
+    /// # Errors
+    /// What stays as it was, and why.
+    fn reload(&mut self, _policy: &ServerPolicy) -> Result<(), String> {
         Ok(())
     }
 

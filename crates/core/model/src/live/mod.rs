@@ -6,12 +6,14 @@
 //! clone.
 
 mod http;
+mod results;
 mod server;
 mod test;
 
 use std::collections::VecDeque;
 
 pub use http::LiveHttp;
+pub use results::PageResults;
 pub use server::{LiveServer, LiveSession};
 pub use test::{LivePhase, LiveStream, LiveTest};
 

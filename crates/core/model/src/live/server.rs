@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use super::{LiveLine, LiveState};
+use super::{LiveLine, LiveState, PageResults};
 use crate::service::{ClientProgress, Progress, ServerEvent, TestFacts};
 use crate::spec::EndCondition;
 use crate::units::rate_bps;
@@ -30,6 +30,8 @@ pub struct LiveServer {
     pub received: LiveLine,
     /// Payload that left here, in bit/s per interval.
     pub sent: LiveLine,
+    /// Results of test pages.
+    pub results: PageResults,
     /// Records that were written, and those lost; `None` when none are kept.
     pub records: Option<(u64, u64)>,
     /// By what it was requested to end.
@@ -94,6 +96,7 @@ impl LiveState {
                     server.sent.push(0.0);
                 }
             }
+            ServerEvent::PageResult(result) => server.results.push(result),
             ServerEvent::Refused { .. } => server.refused += 1,
             ServerEvent::LoginFailed { .. } => server.logins_failed += 1,
             ServerEvent::Stopping { signal_text } => server.stopping = Some(signal_text.clone()),

@@ -1,20 +1,29 @@
 //! Configurations of both ends.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
+use linerate_sys::file_system;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, aws_lc_rs as library};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::version::TLS13;
 
 use super::ALPN;
 use super::verifier::AnyKey;
+use crate::files::read_private;
 use crate::host_key::HostKey;
 
 /// Configuration that the sessions of a server share. Cheap to clone.
 #[derive(Clone)]
-pub struct ServerConfig(pub(super) Arc<rustls::ServerConfig>);
+pub struct ServerConfig {
+    pub(super) config: Arc<rustls::ServerConfig>,
+    /// Protocol that clients have to agree to; `None` where they may name none.
+    pub(super) alpn: Option<&'static str>,
+}
 
 /// Configuration that the sessions of a client share. Cheap to clone.
 #[derive(Clone)]
@@ -36,7 +45,41 @@ impl ServerConfig {
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
 
-        Self(Arc::new(config))
+        Self {
+            config: Arc::new(config),
+            alpn: Some(ALPN),
+        }
+    }
+
+    /// TLS 1.3 with a certificate, for browsers: HTTP/1.1, no session tickets, no early data. The
+    /// files are PEM: the chain of certificates, the server's own first, and a private key that its
+    /// owner alone may read.
+    ///
+    /// # Errors
+    /// Files that cannot be read, have no certificate or key, or do not belong together; in words.
+    pub fn with_certificate(chain: &Path, key: &Path) -> Result<Self, String> {
+        let named = |path: &Path, error: &dyn fmt::Display| format!("{}: {error}", path.display());
+        let text = file_system::read_text(chain, PEM_BYTES_MAX).map_err(|e| named(chain, &e))?;
+        let certificates = CertificateDer::pem_slice_iter(text.as_bytes())
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| named(chain, &error))?;
+        let secret = read_private(key, PEM_BYTES_MAX).map_err(|error| error.to_string())?;
+        let secret = PrivateKeyDer::from_pem_slice(&secret).map_err(|error| named(key, &error))?;
+
+        let mut config = rustls::ServerConfig::builder_with_provider(library_provider())
+            .with_protocol_versions(&[&TLS13])
+            .expect(HAS_SUITES)
+            .with_no_client_auth()
+            .with_single_cert(certificates, secret)
+            .map_err(|error| named(chain, &error))?;
+        config.alpn_protocols = vec![HTTP.into()];
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.max_early_data_size = 0;
+        Ok(Self {
+            config: Arc::new(config),
+            alpn: None,
+        })
     }
 }
 
@@ -81,7 +124,16 @@ impl fmt::Debug for ClientConfig {
     }
 }
 
+/// Longest file of certificates or of a key.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+/// HTTP/1.1 (RFC 7301, section 6).
+const HTTP: &str = "http/1.1";
 const HAS_SUITES: &str = "the provider has suites of TLS 1.3";
+
+/// Suites and groups for any client.
+fn library_provider() -> Arc<CryptoProvider> {
+    Arc::new(library::default_provider())
+}
 
 /// One cipher suite for CPUs with instructions for AES, one for those without. Both ends are of
 /// this program: with one group a handshake is one round trip, always.

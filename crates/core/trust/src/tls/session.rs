@@ -31,7 +31,7 @@ impl ClientSession {
         let name = ServerName::try_from("linerate").expect("a name of letters");
         let connection = ClientConnection::new(Arc::clone(&config.0), name)
             .expect("the configuration is consistent");
-        Self(Channel::new(connection.into()))
+        Self(Channel::new(connection.into(), Some(ALPN)))
     }
 
     /// Fingerprint of the server's key, which it proved to possess. `None` until the handshake is
@@ -48,9 +48,9 @@ impl ClientSession {
 impl ServerSession {
     /// Waits for the handshake of a client.
     pub fn new(config: &ServerConfig) -> Self {
-        let connection =
-            ServerConnection::new(Arc::clone(&config.0)).expect("the configuration is consistent");
-        Self(Channel::new(connection.into()))
+        let connection = ServerConnection::new(Arc::clone(&config.config))
+            .expect("the configuration is consistent");
+        Self(Channel::new(connection.into(), config.alpn))
     }
 }
 
@@ -135,6 +135,8 @@ session!(ServerSession);
 /// A session of either end.
 struct Channel {
     connection: Connection,
+    /// Protocol that the peer has to agree to.
+    alpn: Option<&'static str>,
     /// Ciphertext for the peer.
     outgoing: Vec<u8>,
     /// Plaintext of the peer.
@@ -152,11 +154,12 @@ struct Channel {
 }
 
 impl Channel {
-    fn new(mut connection: Connection) -> Self {
+    fn new(mut connection: Connection, alpn: Option<&'static str>) -> Self {
         // Limits are applied here, where what exceeds them is an error and not half a message.
         connection.set_buffer_limit(None);
         let mut channel = Self {
             connection,
+            alpn,
             outgoing: Vec::new(),
             received: Vec::new(),
             queued_bytes: 0,
@@ -219,7 +222,8 @@ impl Channel {
         let processed = self.connection.process_new_packets();
         if was_handshaking
             && !self.connection.is_handshaking()
-            && self.connection.alpn_protocol() != Some(ALPN.as_bytes())
+            && let Some(alpn) = self.alpn
+            && self.connection.alpn_protocol() != Some(alpn.as_bytes())
         {
             // A peer without this extension completes its handshake (RFC 7301, 3.1).
             return Err(TlsError::Protocol);

@@ -1,7 +1,7 @@
 //! Messages between the test page and its server, over the connection that carries its echoes:
 //! bytes are sent back, text is JSON.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// The test page, whole.
@@ -52,6 +52,49 @@ pub struct StoredResult<'a> {
     pub result: &'a RawValue,
 }
 
+/// What of a stored result is a figure. A page may send anything: figures outside of any test are
+/// absent.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Kept {
+    /// See [`StoredResult`].
+    pub at_unix_ms: u64,
+    /// Address of the client.
+    pub client: String,
+    /// Label of the query of the page.
+    pub label: Option<String>,
+    /// Its figures.
+    #[serde(rename = "result")]
+    pub figures: Figures,
+}
+
+/// Figures of a page.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    /// Rate to the client.
+    #[serde(deserialize_with = "figure")]
+    pub down_bps: Option<f64>,
+    /// Rate from the client.
+    #[serde(deserialize_with = "figure")]
+    pub up_bps: Option<f64>,
+    /// Round trip under load.
+    #[serde(deserialize_with = "figure")]
+    pub loaded_ms: Option<f64>,
+}
+
+/// Largest figure: 10 Tbit/s.
+const FIGURE_MAX: f64 = 1e13;
+
+fn figure<'de, D: Deserializer<'de>>(value: D) -> Result<Option<f64>, D::Error> {
+    let value = serde_json::Value::deserialize(value)?.as_f64();
+    Ok(value.filter(|value| (0.0..=FIGURE_MAX).contains(value)))
+}
+
+/// Figures of the text of a stored result.
+pub fn kept(text: &str) -> Option<Kept> {
+    serde_json::from_str(text).ok()
+}
+
 /// A result as the page sent it; `None` unless it is an object.
 pub fn result(text: &[u8]) -> Option<&RawValue> {
     serde_json::from_slice(text)
@@ -81,6 +124,20 @@ mod tests {
             assert_eq!(result(text.as_bytes()).is_some(), expected, "{text}");
         }
         assert!(result(b"{\"a\": \"\xff\"}").is_none());
+    }
+
+    #[test]
+    fn figures_beyond_any_test_are_absent() {
+        let kept = kept(
+            r#"{"at_unix_ms": 1, "client": "::1", "label": null, "result":
+            {"down_bps": 5e8, "up_bps": -1, "loaded_ms": "<b>", "other": [1]}}"#,
+        );
+        let figures = kept.expect("a result").figures;
+        assert_eq!(
+            (figures.down_bps, figures.up_bps, figures.loaded_ms),
+            (Some(5e8), None, None)
+        );
+        assert!(super::kept("{}").is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Heads of HTTP/1.1 requests (RFC 9112), with what WebSocket needs of them.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -21,8 +22,29 @@ pub struct Request {
     pub host: String,
     /// Origin of the page that made the request; `None` for a client that is no browser.
     pub origin: Option<String>,
+    /// User and password (Basic, RFC 7617).
+    pub credentials: Option<Credentials>,
+    /// Token of the client (RFC 6750).
+    pub bearer: Option<String>,
+    /// Cookies, as sent.
+    pub cookies: String,
     /// Upgrade to WebSocket that it requests.
     pub upgrade: Option<Upgrade>,
+}
+
+/// User and password of a request.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Who it is.
+    pub user: String,
+    /// Never printed.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
 }
 
 /// The opening handshake of a WebSocket client (RFC 6455, section 4.2.1).
@@ -76,6 +98,9 @@ impl Request {
             // RFC 9112, section 3.2: a request without Host, or with two, is refused.
             host: fields.only("Host")?.ok_or(HeadError::Syntax)?.to_owned(),
             origin: fields.only("Origin")?.map(str::to_owned),
+            credentials: fields.only("Authorization")?.and_then(credentials),
+            bearer: fields.only("Authorization")?.and_then(bearer),
+            cookies: fields.all("Cookie").collect::<Vec<_>>().join(";"),
             upgrade: fields.upgrade()?,
         };
         Ok(Some((request, len)))
@@ -90,6 +115,15 @@ impl Request {
         };
         let authority = origin.strip_prefix("http://");
         authority.or_else(|| origin.strip_prefix("https://")) == Some(&self.host)
+    }
+
+    /// A cookie has this value.
+    pub fn has_cookie(&self, name: &str, expected: &str) -> bool {
+        let pairs = self.cookies.split(';');
+        // A browser may send several cookies of one name (RFC 6265, section 5.4).
+        pairs
+            .filter_map(|pair| pair.trim().split_once('='))
+            .any(|(given, value)| given == name && is_same(value, expected))
     }
 
     /// Value of a key of the query, as sent; the first one of several.
@@ -107,6 +141,11 @@ impl Upgrade {
     pub fn offers(&self, protocol: &str) -> bool {
         has_token(&self.protocols, protocol)
     }
+}
+
+/// Compares secrets in a time that depends on their lengths alone.
+pub fn is_same(given: &str, expected: &str) -> bool {
+    verify_slices_are_equal(given.as_bytes(), expected.as_bytes()).is_ok()
 }
 
 struct Fields<'a>(&'a [httparse::Header<'a>]);
@@ -159,6 +198,25 @@ impl<'a> Fields<'a> {
             protocols: protocols.join(","),
         }))
     }
+}
+
+/// Credentials of a field: `Basic`, and Base64 of `user:password`.
+fn credentials(value: &str) -> Option<Credentials> {
+    let (scheme, text) = value.split_once(' ')?;
+    let plain = STANDARD.decode(text.trim()).ok()?;
+    let (user, password) = str::from_utf8(&plain).ok()?.split_once(':')?;
+    // Names of schemes are not case-sensitive (RFC 9110, section 11.1).
+    scheme.eq_ignore_ascii_case("basic").then(|| Credentials {
+        user: user.to_owned(),
+        password: password.to_owned(),
+    })
+}
+
+fn bearer(value: &str) -> Option<String> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim().to_owned())
 }
 
 /// True if a list of tokens has this one.
@@ -244,6 +302,24 @@ mod tests {
             assert_eq!(parsed(&text), Err(expected), "{text:.200}");
         }
         assert_eq!(parsed("GET / HTTP/1.1\r\nHost: x\r\n"), Ok(None));
+    }
+
+    #[test]
+    fn credentials_are_user_and_password_in_base64() {
+        for (field, expected) in [
+            ("Basic bWFyaW86cm9zc2k6MQ==", Some(("mario", "rossi:1"))),
+            ("basic OnNlY3JldA==", Some(("", "secret"))),
+            ("Bearer bWFyaW86cm9zc2k=", None),
+            ("Basic bWFyaW8=", None),
+            ("Basic ?", None),
+            ("Basic", None),
+        ] {
+            let head = upgrade(&format!("Authorization: {field}\r\n"));
+            let request = parsed(&head).expect("valid").expect("complete");
+            let found = request.credentials.as_ref();
+            let found = found.map(|found| (found.user.as_str(), found.password.as_str()));
+            assert_eq!(found, expected, "{field}");
+        }
     }
 
     #[test]

@@ -6,10 +6,79 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::{Arg, Command};
+use clap::{Arg, ArgMatches, Command, FromArgMatches as _};
+use linerate_model::policy::ServerPolicy;
 use linerate_sys::error::io_text;
 use linerate_sys::file_system;
 use toml::{Table, Value};
+
+use super::ServeArgs;
+
+/// Options that take effect at SIGHUP, and those that do while a file is named before and after it.
+const RELOADED: [&str; 3] = ["allow", "deny", "limit"];
+const FILES: [&str; 3] = ["tokens", "tls-cert", "tls-key"];
+
+/// The settings of a server that runs, to be read again.
+pub(crate) struct Settings {
+    program: Command,
+    /// Command line without the options of the file.
+    given: Vec<OsString>,
+    begun: ArgMatches,
+}
+
+impl Settings {
+    /// Those of a program that was called with the arguments `given`.
+    pub(crate) fn of(program: Command, given: &[OsString], parsed: &ArgMatches) -> Self {
+        let begun = parsed.subcommand_matches("serve").cloned();
+        Self {
+            program,
+            given: given.to_vec(),
+            begun: begun.unwrap_or_default(),
+        }
+    }
+
+    /// Reads the file again. Returns with the settings what needs a restart.
+    pub(crate) fn read(&self) -> Result<(ServerPolicy, Vec<String>), String> {
+        let args = expanded(&self.given, &self.program)?.unwrap_or_default();
+        let argv = std::iter::once(OsString::from("linerate")).chain(args);
+        let parsed = self.program.clone().try_get_matches_from(argv);
+        let parsed = parsed.map_err(|error| first_line(&error))?;
+        let now = parsed.subcommand_matches("serve").ok_or("no server")?;
+        let args = ServeArgs::from_arg_matches(now).map_err(|error| first_line(&error))?;
+
+        let mut warnings = Vec::new();
+        let policy = args.policy(&mut warnings)?;
+        warnings.extend(self.unchanged(now));
+        Ok((policy, warnings))
+    }
+
+    /// Names the options that changed and stay as they were.
+    fn unchanged(&self, now: &ArgMatches) -> Option<String> {
+        let serve = self.program.find_subcommand("serve")?;
+        let values = |matches: &ArgMatches, id: &str| -> Vec<OsString> {
+            let raw = matches.try_get_raw(id).ok().flatten();
+            raw.into_iter().flatten().map(OsStr::to_owned).collect()
+        };
+        let names: Vec<String> = serve
+            .get_arguments()
+            .filter_map(|option| Some((option.get_long()?, option.get_id().as_str())))
+            .filter(|(name, id)| {
+                let (before, after) = (values(&self.begun, id), values(now, id));
+                let has_file = FILES.contains(name) && before.len() == after.len();
+                before != after && !has_file && !RELOADED.contains(name)
+            })
+            .map(|(name, _)| format!("--{name}"))
+            .collect();
+        (!names.is_empty()).then(|| format!("needs a restart: {}", names.join(", ")))
+    }
+}
+
+/// The reason of a command line that is refused.
+fn first_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 64 << 10;
@@ -117,7 +186,6 @@ mod tests {
     use clap::{Args, Command};
 
     use super::*;
-    use crate::serve::ServeArgs;
 
     fn found(text: &str, given: &[&str]) -> Result<Vec<String>, String> {
         let command = ServeArgs::augment_args(Command::new("serve"));

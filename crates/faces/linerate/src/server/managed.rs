@@ -73,6 +73,7 @@ pub(super) fn peer_requests(options: report::Options) -> PeerRequests {
         report: Some(report::peer_report(options)),
         facts,
         drops,
+        status: None,
     }
 }
 

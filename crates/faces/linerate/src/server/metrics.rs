@@ -76,7 +76,7 @@ impl<T: Fn() -> String + Send + Sync> Site for MetricsSite<T> {
 
         // The exposition format 0.0.4 is the text format of Prometheus.
         let fields = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n".to_owned();
-        Answer::Whole {
+        Answer {
             status: "200 OK",
             fields,
             body: (self.0)(),

@@ -6,17 +6,19 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use linerate_document::{DroppedNotice, Output, service};
-use linerate_engine::Interrupts;
 use linerate_engine::dialect;
+use linerate_engine::{Interrupts, Settings};
 use linerate_iperf3::report;
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
+use linerate_model::sink::{Forward, StatusPage};
 use linerate_model::spec::ServerSpec;
-use linerate_model::{Failure, FailureKind};
+use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_sys::errno::EACCES;
 use linerate_sys::error::{io_text, strerror};
 use linerate_sys::privileges::{self, User};
@@ -25,7 +27,7 @@ use linerate_sys::{process, sd_notify};
 
 use super::managed::{flush, managed, peer_requests};
 use super::records::{TestRecords, observed};
-use super::web::{Web, WebSpec};
+use super::web::{self, WebSpec};
 use super::{in_use, metrics};
 use crate::Error;
 use crate::live::Live;
@@ -123,12 +125,16 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
     }
 }
 
-/// Serves until a signal comes.
+/// Reads the settings of a server again.
+pub type ReadSettings = dyn Fn() -> Settings;
+
+/// Serves until a signal comes. At SIGHUP the server takes over what `settings` returns; without it
+/// the files of its own settings are read again.
 ///
 /// # Errors
 /// What ends the server, with a hint where a port is in use.
-pub fn serve(service: &Service) -> Result<(), Error> {
-    match run(service) {
+pub fn serve(service: &Service, settings: Option<&ReadSettings>) -> Result<(), Error> {
+    match run(service, settings) {
         Err(failure) if failure.kind != FailureKind::Interrupted => {
             tracing::error!(%failure, "server failed");
             Err(Error::failed(explained(&failure, &service.spec)))
@@ -137,7 +143,7 @@ pub fn serve(service: &Service) -> Result<(), Error> {
     }
 }
 
-fn run(what: &Service) -> Result<(), Failure> {
+fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer
     // fit.
     let _ = process::raise_fd_limit();
@@ -148,25 +154,13 @@ fn run(what: &Service) -> Result<(), Failure> {
 
     // Before the first thread, which inherits the blocked signals (signalfd(2)).
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.map_err(|e| failure(&e))?;
-
-    let web = what
-        .web
-        .as_ref()
-        .map(Web::bind)
-        .transpose()
-        .map_err(|e| failure(&e))?;
-    if let Some(link) = web.as_ref().and_then(|web| web.link.as_deref()) {
-        // The secret of the link is for who started the server, so it is in no log. There is
-        // nowhere left to go without stderr.
-        let _ = writeln!(io::stderr(), "linerate: live page at {link}");
-    }
+    let signals = ServiceSignals::new(signals.map_err(|e| failure(&e))?, settings);
 
     #[cfg(feature = "full")]
     {
-        let live = (what.tui || web.is_some()).then(Live::default);
+        let live = (what.tui || what.web.is_some()).then(Live::default);
         let view = live.as_ref().filter(|_| what.tui).and_then(View::open);
-        let outcome = serve_clients(what, signals, web, live, |notice| match &view {
+        let outcome = serve_clients(what, signals, live, |notice| match &view {
             Some(view) => view.server_output(notice),
             None => Output::for_server(None, notice),
         });
@@ -177,8 +171,8 @@ fn run(what: &Service) -> Result<(), Failure> {
     }
     #[cfg(not(feature = "full"))]
     {
-        let live = web.is_some().then(Live::default);
-        serve_clients(what, signals, web, live, |notice| {
+        let live = what.web.is_some().then(Live::default);
+        serve_clients(what, signals, live, |notice| {
             Output::for_server(None, notice)
         })
     }
@@ -187,14 +181,13 @@ fn run(what: &Service) -> Result<(), Failure> {
 /// Serves with a log, and with what else was requested, until a signal comes.
 fn serve_clients(
     what: &Service,
-    signals: Signals,
-    web: Option<Web>,
+    signals: ServiceSignals<'_>,
     live: Option<Live>,
     open: impl FnOnce(DroppedNotice) -> io::Result<Output>,
 ) -> Result<(), Failure> {
-    if let (Some(web), Some(live)) = (web, &live) {
-        web.start(live.clone()).map_err(|e| failure(&e))?;
-    }
+    let status = what.web.as_ref().zip(live.clone());
+    let status = status.map(|(spec, live)| web::page(spec, live));
+    let status = status.transpose().map_err(|e| failure(&e))?.map(Rc::new);
     let output = open(service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
 
     #[cfg(feature = "full")]
@@ -217,8 +210,12 @@ fn serve_clients(
         reporter = live.observe(reporter, what.spec.policy.admission, records);
     }
 
-    let requests = peer_requests(report::Options::new(Endpoint::Server));
-    let signals = ServiceSignals::new(signals);
+    // A token of the user is known to the user, and is not repeated on a terminal.
+    let is_random = what.web.as_ref().is_some_and(|web| web.token.is_none());
+    let mut reporter = linked(reporter, status.clone().filter(|_| is_random));
+
+    let mut requests = peer_requests(report::Options::new(Endpoint::Server));
+    requests.status = status;
     let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || {
         assume_user(what)
     });
@@ -231,6 +228,27 @@ fn serve_clients(
 
     flush(&output, &outcome);
     outcome
+}
+
+/// Prints where the page is, with its token.
+fn linked<'a>(
+    reporter: Box<dyn ServerReporter + 'a>,
+    status: Option<Rc<StatusPage>>,
+) -> Box<dyn ServerReporter + 'a> {
+    let Some(status) = status else {
+        return reporter;
+    };
+    Box::new(Forward::new(reporter, move |event: &ServerEvent| {
+        if let ServerEvent::Browsers { url } = event {
+            // The secret of the link is for who started the server, so it is in no log. There is
+            // nowhere left to go without stderr.
+            let token = &status.token;
+            let _ = writeln!(
+                io::stderr(),
+                "linerate: live page at {url}status?token={token}"
+            );
+        }
+    }))
 }
 
 /// Gives up the privileges, and finds out before the first client what the user cannot read.
@@ -272,18 +290,20 @@ fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
 }
 
 /// Signals of a service: the end of a terminal is none, it asks for the lists to be read again.
-struct ServiceSignals {
+struct ServiceSignals<'a> {
     signals: Signals,
+    settings: Option<&'a ReadSettings>,
     reload: Cell<bool>,
     /// Watchdog interval of the service manager.
     heartbeat_interval: Option<Duration>,
     next_heartbeat: Cell<Option<Instant>>,
 }
 
-impl ServiceSignals {
-    fn new(signals: Signals) -> Self {
+impl<'a> ServiceSignals<'a> {
+    fn new(signals: Signals, settings: Option<&'a ReadSettings>) -> Self {
         Self {
             signals,
+            settings,
             reload: Cell::new(false),
             heartbeat_interval: sd_notify::watchdog_interval(),
             next_heartbeat: Cell::new(None),
@@ -291,7 +311,7 @@ impl ServiceSignals {
     }
 }
 
-impl Interrupts for ServiceSignals {
+impl Interrupts for ServiceSignals<'_> {
     fn fd(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }
@@ -308,6 +328,10 @@ impl Interrupts for ServiceSignals {
 
     fn take_reload(&self) -> bool {
         self.reload.take()
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        self.settings.map(|read| read())
     }
 
     fn alive(&self) -> Option<Instant> {

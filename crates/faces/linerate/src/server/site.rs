@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server (RFC 9112) for pages and metrics: one request per connection, a thread
+//! A small HTTP/1.1 server (RFC 9112) for metrics: one request per connection, a thread
 //! for each, everything bounded. A connection that asks nothing makes room for later ones, and none
 //! can harm the tests.
 
@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Longest request that is read.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time for a request, and for each write of its response.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections whose request or response is under way; the oldest is closed for one more.
 const CONNECTIONS_MAX: usize = 16;
 /// Pause after the system had no descriptor for a connection.
@@ -25,11 +24,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Request<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
-    pub(super) query: &'a str,
     /// `None` for none, and for more than one.
     pub(super) host: Option<&'a str>,
-    pub(super) cookie: Option<&'a str>,
-    pub(super) authorization: Option<&'a str>,
     /// The end of the connection at this host.
     local: SocketAddr,
 }
@@ -83,26 +79,18 @@ fn first_label(name: &str) -> &str {
     name.split('.').next().unwrap_or_default()
 }
 
-/// Writes the body of a response to its connection.
-pub(super) type BodyWriter = Box<dyn FnOnce(&TcpStream) -> io::Result<()>>;
-
-/// A response.
-pub(super) enum Answer {
-    /// Status line and fields, each with its line end, and the body.
-    Whole {
-        status: &'static str,
-        fields: String,
-        body: String,
-    },
-    /// Fields, and what writes the body until the connection ends.
-    Stream { fields: String, write: BodyWriter },
+/// A response: status, fields, each with its line end, and body.
+pub(super) struct Answer {
+    pub(super) status: &'static str,
+    pub(super) fields: String,
+    pub(super) body: String,
 }
 
 impl Answer {
     /// A line of text.
     pub(super) fn line(status: &'static str, text: &str) -> Self {
         let fields = "Content-Type: text/plain; charset=utf-8\r\n".to_owned();
-        Self::Whole {
+        Self {
             status,
             fields,
             body: format!("{text}\n"),
@@ -126,14 +114,8 @@ pub(super) fn start(listener: TcpListener, site: Arc<dyn Site>) -> io::Result<()
         .map(drop)
 }
 
-/// A connection, and whether its response is a stream.
-struct Connection {
-    stream: TcpStream,
-    is_streaming: AtomicBool,
-}
-
 fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
-    let mut open: VecDeque<Weak<Connection>> = VecDeque::new();
+    let mut open: VecDeque<Weak<TcpStream>> = VecDeque::new();
     loop {
         let Ok((stream, _)) = listener.accept() else {
             // Without a free descriptor accept(2) fails at once and the connection stays in the
@@ -141,22 +123,16 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
             thread::sleep(PAUSE);
             continue;
         };
-        let is_waiting =
-            |connection: Arc<Connection>| !connection.is_streaming.load(Ordering::Relaxed);
-        // Streams have a bound of their own, that of the pages.
-        open.retain(|connection| connection.upgrade().is_some_and(is_waiting));
+        open.retain(|connection| connection.strong_count() > 0);
 
         if open.len() >= CONNECTIONS_MAX
             && let Some(oldest) = open.pop_front().and_then(|connection| connection.upgrade())
         {
             // Its thread ends at the end of the stream.
-            let _ = oldest.stream.shutdown(Shutdown::Both);
+            let _ = oldest.shutdown(Shutdown::Both);
         }
 
-        let connection = Arc::new(Connection {
-            stream,
-            is_streaming: AtomicBool::new(false),
-        });
+        let connection = Arc::new(stream);
         let site = Arc::clone(site);
         open.push_back(Arc::downgrade(&connection));
 
@@ -169,8 +145,7 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
     }
 }
 
-fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
-    let mut stream = &connection.stream;
+fn serve(mut stream: &TcpStream, site: &dyn Site) -> io::Result<()> {
     let bytes = read_request(stream)?;
     let local = stream.local_addr()?;
     let answer = match parse(&bytes, local) {
@@ -186,29 +161,18 @@ fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
 
     // A reader that takes nothing would hold the thread forever.
     stream.set_write_timeout(Some(TIMEOUT))?;
-    match answer {
-        Answer::Whole {
-            status,
-            fields,
-            body,
-        } => {
-            let head = head(status, &fields, Some(body.len()));
-            stream.write_all(head.as_bytes())?;
-            stream.write_all(body.as_bytes())
-        }
-        Answer::Stream { fields, write } => {
-            connection.is_streaming.store(true, Ordering::Relaxed);
-            stream.write_all(head("200 OK", &fields, None).as_bytes())?;
-            write(stream)
-        }
-    }
-}
-
-fn head(status: &str, fields: &str, length: Option<usize>) -> String {
-    let length = length
-        .map(|length| format!("Content-Length: {length}\r\n"))
-        .unwrap_or_default();
-    format!("HTTP/1.1 {status}\r\n{fields}{length}Allow: GET\r\nConnection: close\r\n\r\n")
+    let Answer {
+        status,
+        fields,
+        body,
+    } = answer;
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\nAllow: GET\r\nConnection: \
+         close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
 }
 
 /// Reads up to the empty line. Progress does not extend the time.
@@ -243,7 +207,7 @@ fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
         return None;
     }
 
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let path = target.split('?').next()?;
     let fields: Vec<(&str, &str)> = lines
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_once(':'))
@@ -257,15 +221,12 @@ fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
         // 3.2).
         values.next().is_none().then_some(first)
     };
-    let (host, cookie, authorization) = (only("Host"), only("Cookie"), only("Authorization"));
+    let host = only("Host");
 
     Some(Request {
         method,
         path,
-        query,
         host,
-        cookie,
-        authorization,
         local,
     })
 }
@@ -308,15 +269,9 @@ mod tests {
 
     #[test]
     fn a_field_that_comes_twice_is_none() {
-        let request = parse(
-            b"GET /a?b=c HTTP/1.1\r\nhost: x:1\r\nCookie: a=b\r\n\r\n",
-            local(),
-        )
-        .expect("a request");
-        assert_eq!(
-            (request.query, request.host, request.cookie),
-            ("b=c", Some("x:1"), Some("a=b"))
-        );
+        let request =
+            parse(b"GET /a?b=c HTTP/1.1\r\nhost: x:1\r\n\r\n", local()).expect("a request");
+        assert_eq!((request.path, request.host), ("/a", Some("x:1")));
         let request =
             parse(b"GET / HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n", local()).expect("a request");
         assert_eq!(request.host, None);

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::discovery::Gates;
 use super::known_good::KnownGood;
 use super::matrix::{Entry, Matrix};
+use linerate_model::outliers::Gates;
 use linerate_model::stats::median;
 
 /// Racks between which hosts that are good elsewhere are slow.

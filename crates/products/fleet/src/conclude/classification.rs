@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{EndEffect, HostEffect, HostId, PairEffect, PairSuspect};
 use linerate_model::numbers::change;
+use linerate_model::outliers::HOSTS_SURE_MIN;
 
 use super::blocks::SlowUplink;
 use super::effects::{Analysis, is_slow, strength};
@@ -30,9 +31,6 @@ pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Fi
 
     findings::ranked(of_hosts.chain(of_racks).chain(of_pairs).collect())
 }
-
-/// Hosts of a fleet in which the reference rests on more than one other pair.
-const HOSTS_SURE_MIN: usize = 4;
 
 fn of_host(host: &HostEffect, hosts: usize) -> Finding {
     let template: &Template = match (host.sends.is_slow, host.receives.is_slow) {

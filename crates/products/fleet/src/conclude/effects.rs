@@ -7,10 +7,10 @@ use linerate_model::fleet::{
 };
 
 use super::blocks::{SlowUplink, slow_uplinks};
-use super::discovery::{Candidate, Gates, slow};
 use super::known_good::KnownGood;
 use super::matrix::{Entry, Matrix};
-use super::reference::{Reference, scale};
+use super::reference::Reference;
+use linerate_model::outliers::{Candidate, Gates, residual_scale, slow};
 use linerate_model::stats::median;
 
 /// Effects in the cells of one path and variant.
@@ -165,7 +165,7 @@ impl<'a> Fit<'a> {
             }
         }
 
-        scale(&cleared, &all)
+        residual_scale(&cleared, &all)
     }
 
     /// Suspect that alone can explain a slow entry, and the distance of its rate to the reference,

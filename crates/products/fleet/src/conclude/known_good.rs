@@ -4,10 +4,9 @@
 //! their other cells are.
 
 use super::matrix::{Entry, Matrix};
+use linerate_model::outliers::TOLERANCE_LN;
 use linerate_model::stats::median;
 
-/// Ends within this distance of the reference are as good, in the logarithm: 5 %.
-pub(super) const TOLERANCE_LN: f64 = -0.051_293_294_387_550_58;
 /// Number of cells from which the second best counts: one cell may be high by chance.
 const CELLS_SECOND_MIN: usize = 4;
 

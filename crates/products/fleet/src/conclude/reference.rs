@@ -60,19 +60,3 @@ impl<'a> Reference<'a> {
         }
     }
 }
-
-/// Scale of what the effects do not explain, from the residuals of cells between cleared ends and
-/// from those of all cells: few cells of cleared ends may agree by chance.
-pub(super) fn scale(cleared: &[f64], all: &[f64]) -> f64 {
-    let scales = [cleared, all].into_iter().filter_map(|residuals| {
-        let few = 1.0 + CELLS_LOST / residuals.len() as f64;
-        Some(super::spread::scale(residuals)? * few)
-    });
-    scales.fold(SCALE_MIN, f64::max)
-}
-
-/// The effects are fitted to the cells, and the tails of a scale from few cells are heavy: of 12
-/// cells it is a third larger.
-const CELLS_LOST: f64 = 4.0;
-/// No scale is smaller: rates differ by as much from one test to the next.
-const SCALE_MIN: f64 = 0.005;

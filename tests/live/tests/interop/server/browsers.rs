@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{CLIENT_PORT, Net, SERVER, SERVER_PORT, inside};
 use linerate_interop::{
-    NDT7, Process, RawBrowser, Service, Status, TIMEOUT, each_case, masked, original, ours, report,
-    skip, wait_for, wait_until,
+    Certificate, Keys, NDT7, Process, RawBrowser, Service, Signal, Status, TIMEOUT, each_case,
+    linerate, masked, original, ours, report, skip, wait_for, wait_until,
 };
 use serde_json::Value;
 
@@ -242,6 +242,199 @@ fn a_page_is_one_test_that_the_limits_of_the_server_hold() {
     );
     let (head, _) = RawBrowser::get(service.port, &format!("/r/{}.json", "0".repeat(32)));
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+#[test]
+fn results_in_a_directory_outlive_their_server() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let directory = folder.path().join("results");
+    let words = ["--results", directory.to_str().expect("a plain path")];
+    let service = Service::start(&words);
+    let mut page = websocket(service.port, "/control", PAGE);
+    page.text().expect("a welcome");
+    page.send(masked(0x81, br#"{"down_bps": 5}"#));
+    let stored: Value = serde_json::from_str(&page.text().expect("a name")).expect("JSON");
+    let path = format!("/r/{}.json", stored["result"].as_str().expect("a name"));
+    service.process.signal(Signal::Terminate);
+    service.process.finish().expect_code(0);
+
+    let service = Service::start(&words);
+    let (_, document) = RawBrowser::get(service.port, &path);
+    assert!(document.contains("\"down_bps\": 5"), "{document}");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    linerate(&format!("serve --port 0 --results {}", file.display()))
+        .finish()
+        .expect_code(1)
+        .expect_stderr("results in");
+}
+
+/// Body and status of a page, which curl reads.
+fn curl(words: &[&str]) -> (String, i32) {
+    let mut command = Command::new("curl");
+    command.args(["-sS", "--max-time", "20", "-w", "%{http_code}"]);
+    command.args(words);
+    let finished = Process::start(command).finish();
+    let at = finished.stdout.len().saturating_sub(3);
+    let (body, status) = finished.stdout.split_at(at);
+    (body.to_owned(), status.parse().unwrap_or_default())
+}
+
+/// One port has plain HTTP and TLS. The certificate is read again at SIGHUP, and one that cannot be
+/// read changes nothing.
+#[test]
+fn certificates_are_served_at_the_same_port_and_reloaded() {
+    let [first, second] = [Certificate::make(), Certificate::make()];
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let install = |certificate: &Certificate| {
+        for name in ["cert.pem", "key.pem"] {
+            fs::copy(certificate.path(name), path(name)).expect("copied");
+        }
+    };
+    install(&first);
+    let service = Service::start(&[
+        "--tls-cert",
+        &path("cert.pem"),
+        "--tls-key",
+        &path("key.pem"),
+    ]);
+    let url = |scheme: &str| format!("{scheme}://127.0.0.1:{}/", service.port);
+    let is_served = |certificate: &Certificate| {
+        let (_, status) = curl(&["--cacert", &certificate.path("cert.pem"), &url("https")]);
+        status == 200
+    };
+    assert!(is_served(&first) && !is_served(&second));
+    assert_eq!(curl(&[&url("http")]).1, 200);
+    service
+        .client(original(), &["-n", "1M"])
+        .finish()
+        .expect_clean();
+
+    install(&second);
+    service.process.signal(Signal::HangUp);
+    service.wait_for_events("reloaded", 1, TIMEOUT);
+    assert!(is_served(&second) && !is_served(&first));
+
+    fs::write(path("cert.pem"), "none").expect("written");
+    service.process.signal(Signal::HangUp);
+    let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
+    let message = warning["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("the certificate stays as it was"),
+        "{warning}"
+    );
+    assert!(is_served(&second));
+}
+
+/// Attackers of the TLS layer are disconnected, and the original's client is served meanwhile.
+#[test]
+fn clients_that_break_tls_are_disconnected() {
+    let certificate = Certificate::make();
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    let service = Service::start(&["--tls-cert", &cert, "--tls-key", &key]);
+    for bytes in [
+        &b"\x16"[..],
+        b"\x16\x03\x01\xff\xff",
+        b"\x16\x03\x01\x00\x05hello",
+        b"\x16GET / HTTP/1.1\r\n\r\n",
+    ] {
+        let mut browser = RawBrowser::connect(service.port);
+        browser.send(bytes);
+        service
+            .client(original(), &["-n", "64K"])
+            .finish()
+            .expect_clean();
+        assert!(browser.ends_within(HELD_MAX), "{bytes:?}");
+    }
+}
+
+/// With logins the page is for users, who prove themselves over TLS alone.
+#[test]
+fn users_log_in_over_tls_alone() {
+    let (keys, certificate) = (Keys::make(), Certificate::make());
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    let service = keys.service(&["--tls-cert", &cert, "--tls-key", &key]);
+    let url = |scheme: &str| format!("{scheme}://127.0.0.1:{}/", service.port);
+    let secure = url("https");
+    for (words, expected) in [
+        (vec![url("http")], 403),
+        (vec![url("http"), "-u".into(), "mario:rossi".into()], 403),
+        (vec![secure.clone()], 401),
+        (vec![secure.clone(), "-u".into(), "mario:verdi".into()], 401),
+        (vec![secure.clone(), "-u".into(), "mario:rossi".into()], 200),
+    ] {
+        let mut all = vec!["--cacert", &cert];
+        all.extend(words.iter().map(String::as_str));
+        assert_eq!(curl(&all).1, expected, "{words:?}");
+    }
+    let failed = service.wait_for_events("login_failed", 1, TIMEOUT);
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let (_, status) = RawBrowser::upgrade(service.port, "/control", PAGE, "");
+    assert!(status.contains("403"), "{status}");
+}
+
+/// The page of the operator is for who has its token, and has a row for each label.
+#[test]
+fn the_operators_page_needs_the_token_and_has_a_row_for_each_label() {
+    let token = "0123456789abcdef012345";
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), token).expect("written");
+    let path = file.path().to_str().expect("a plain path");
+    let service = Service::start(&["--web", "--token-file", path]);
+    let url = |path: &str| format!("http://127.0.0.1:{}{path}", service.port);
+    let bearer = format!("Authorization: Bearer {token}");
+    let wrong = format!("Authorization: Bearer {}X", &token[1..]);
+
+    for (path, words, expected) in [
+        ("/status", &[][..], 401),
+        ("/status/live", &[], 401),
+        ("/status", &["-H", &wrong], 401),
+        ("/status", &["-H", "Cookie: linerate_0="], 401),
+        ("/status?token=", &[], 401),
+        ("/status", &["-H", &bearer], 200),
+        ("/status/live", &["-H", &bearer], 200),
+        (
+            &format!("/status?token={token}"),
+            &["-L", "-c", "/dev/null"],
+            200,
+        ),
+    ] {
+        let url = url(path);
+        assert_eq!(
+            curl(&[words, &[&url]].concat()).1,
+            expected,
+            "{path} {words:?}"
+        );
+    }
+    let without = Service::start(&SERVE);
+    let (head, _) = RawBrowser::get(without.port, "/status");
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    assert!(!service.process.stderr().contains(token));
+
+    for (label, rate) in [
+        ("a-1", 940),
+        ("a-2", 938),
+        ("a-3", 94),
+        ("a-4", 941),
+        ("a-5", 939),
+    ] {
+        let mut page = websocket(service.port, &format!("/control?label={label}"), PAGE);
+        page.text().expect("a welcome");
+        page.send(masked(
+            0x81,
+            format!("{{\"down_bps\": {rate}e6}}").as_bytes(),
+        ));
+        page.text().expect("a name");
+    }
+    let live = url("/status/live");
+    let shows = |text: &str| curl(&["-H", &bearer, &live]).0.contains(text);
+    let expected = "a-3 is slow: download -90 % against the median of 5 ends.";
+    assert!(
+        wait_until(TIMEOUT, || shows(expected)),
+        "{}",
+        curl(&["-H", &bearer, &live]).0
+    );
 }
 
 #[test]

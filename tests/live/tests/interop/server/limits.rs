@@ -253,6 +253,50 @@ fn address_lists_are_enforced_and_reloaded() {
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
 }
 
+/// A file of options is read again at SIGHUP: what can change takes effect, the rest is named, and a
+/// broken file changes nothing.
+#[test]
+fn hang_up_takes_over_lists_and_limits_of_the_options_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("serve.toml");
+    let write = |text: &str| fs::write(&file, text).expect("the folder is writable");
+    write("deny = [\"127.0.0.7\"]\n");
+    let service = Service::start(&["--config", file.to_str().expect("a plain path")]);
+    let codes = || {
+        let code = |words: &[&str]| service.client(original(), words).finish().code();
+        [
+            code(&["-n", "64K"]),
+            code(&["-n", "64K", "-B", "127.0.0.7"]),
+            code(&["-n", "64K", "-P", "3"]),
+        ]
+    };
+    assert_eq!(codes(), [Some(0), Some(1), Some(0)]);
+
+    write("limit = [\"address:streams=2\"]\ninterval = 5\nadmit = \"queue:3\"\n");
+    service.process.signal(Signal::HangUp);
+    let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
+    let expected = "needs a restart: --admit, --interval";
+    assert_eq!(warning["message"], expected, "{warning}");
+    assert_eq!(codes(), [Some(0), Some(0), Some(1)]);
+
+    for text in [
+        "limit = [\"address:streams=none\"]\n",
+        "denied = 1\n",
+        "deny =",
+    ] {
+        write(text);
+        let before = service.events("warning").len();
+        service.process.signal(Signal::HangUp);
+        let warnings = service.wait_for_events("warning", before + 1, TIMEOUT);
+        let message = warnings[before]["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("the settings stay as they were"),
+            "{message}"
+        );
+    }
+    assert_eq!(codes(), [Some(0), Some(0), Some(1)]);
+}
+
 /// An address at the end of a list beyond its bounds would be admitted.
 #[test]
 fn a_list_beyond_its_bounds_stops_the_start_and_not_a_running_server() {

@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use linerate_iperf3::wire::server::{ServerAction, ServerInput};
 use linerate_iperf3::wire::{COOKIE_WIRE_LEN, ErrorCode, State, udp_header};
+use linerate_model::policy::ServerPolicy;
 use linerate_model::service::RefusalReason;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
@@ -317,6 +318,11 @@ impl ServerDialect for Iperf3Server {
         self.announce(server)?;
         let address = server.listeners.address();
         server.out.server_event(&ServerEvent::Listening { address });
+        Ok(())
+    }
+
+    fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
+        self.context.spec.policy.access = policy.access.clone();
         Ok(())
     }
 

@@ -5,12 +5,10 @@
 //! find their session by tokens.
 
 mod active_phase;
-mod address_counts;
 mod address_proofs;
 mod client_hops;
 mod context;
 mod event_tokens;
-mod login_check;
 mod native_server;
 mod opening;
 mod phases;

@@ -4,13 +4,16 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_sys::{sockopt, stream_io};
+use linerate_sys::sockopt;
 use linerate_web::wire::frame::{self, FrameReader, Message, Opcode};
 use linerate_web::wire::page::MESSAGE_BYTES_MAX;
+
+use super::layer::Layer;
 
 /// An open one.
 pub(super) struct Control {
     pub(super) fd: OwnedFd,
+    layer: Layer,
     reader: FrameReader,
     /// Bytes that arrived with the request.
     early: Vec<u8>,
@@ -28,11 +31,12 @@ const MESSAGES_PER_S_MAX: u32 = 200;
 const ECHO_BYTES_MAX: usize = 125;
 
 impl Control {
-    pub(super) fn new(fd: OwnedFd, early: Vec<u8>) -> Self {
+    pub(super) fn new(fd: OwnedFd, layer: Layer, early: Vec<u8>) -> Self {
         // An echo leaves when it is written.
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
         Self {
             fd,
+            layer,
             reader: FrameReader::keeping(MESSAGE_BYTES_MAX),
             early,
             unsent: Vec::new(),
@@ -69,11 +73,16 @@ impl Control {
         let early = std::mem::take(&mut self.early);
         self.feed(&early, texts);
         let mut buffer = [0; TURN_BYTES];
-        match stream_io::recv(&self.fd, &mut buffer)? {
-            0 => self.is_closed = true,
-            len => self.feed(buffer.get(..len).unwrap_or_default(), texts),
+        loop {
+            match self.layer.recv(&self.fd, &mut buffer)? {
+                0 => self.is_closed = true,
+                len => self.feed(buffer.get(..len).unwrap_or_default(), texts),
+            }
+            self.flush()?;
+            if self.is_closed || !self.layer.has_received() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn feed(&mut self, bytes: &[u8], texts: &mut Vec<Vec<u8>>) {
@@ -116,7 +125,7 @@ impl Control {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        !self.unsent.is_empty() || self.layer.has_unsent()
     }
 
     pub(super) fn send(&mut self, message: &[u8]) {
@@ -129,15 +138,16 @@ impl Control {
     pub(super) fn close(&mut self, code: u16, reason: &str) {
         if !self.is_closed {
             self.send(&frame::close(code, reason));
+            self.layer.close(&self.fd);
             self.is_closed = true;
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        while self.has_unsent() {
-            let sent = stream_io::send(&self.fd, &self.unsent)?;
+        while !self.unsent.is_empty() {
+            let sent = self.layer.send(&self.fd, &self.unsent)?;
             self.unsent.drain(..sent);
         }
-        Ok(())
+        self.layer.flush(&self.fd)
     }
 }

@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_sys::stream_io;
 use linerate_web::wire::request::{HeadError, Request};
 
+use super::layer::Layer;
+use super::logins::Login;
 use crate::server::listeners::accepted::Accepted;
 
 /// One of them.
 pub(super) struct HttpConnection {
     pub(super) fd: OwnedFd,
+    pub(super) layer: Layer,
     pub(super) peer: SocketAddr,
     /// Bytes read so far; behind the head those of the WebSocket.
     pub(super) read: Vec<u8>,
@@ -20,6 +22,9 @@ pub(super) struct HttpConnection {
     sent: usize,
     /// The connection ends then.
     pub(super) until: Instant,
+    /// Who has logged in.
+    pub(super) user: Option<String>,
+    pub(super) login: Option<Login>,
     /// A WebSocket that waits for its turn.
     pub(super) queued: Option<Request>,
 }
@@ -40,15 +45,19 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const TURN_BYTES: usize = 4096;
 
 impl HttpConnection {
-    pub(super) fn new(connection: Accepted) -> Self {
+    /// `read` are the bytes read so far.
+    pub(super) fn new(connection: Accepted, layer: Layer, read: Vec<u8>) -> Self {
         Self {
             fd: connection.fd,
+            layer,
             peer: connection.peer,
-            read: connection.first_bytes,
+            read,
             response: Vec::new(),
             sent: 0,
             // Progress does not extend it.
             until: Instant::now() + TIMEOUT,
+            user: None,
+            login: None,
             queued: None,
         }
     }
@@ -81,7 +90,7 @@ impl HttpConnection {
                 Ok(None) => {}
                 Err(error) => return Ok(Progress::Refused(error)),
             }
-            match stream_io::recv(&self.fd, &mut buffer)? {
+            match self.layer.recv(&self.fd, &mut buffer)? {
                 0 => return Ok(Progress::Closed),
                 len => self
                     .read
@@ -96,8 +105,10 @@ impl HttpConnection {
             .get(self.sent..)
             .filter(|rest| !rest.is_empty())
         {
-            self.sent += stream_io::send(&self.fd, rest)?;
+            self.sent += self.layer.send(&self.fd, rest)?;
         }
+        self.layer.flush(&self.fd)?;
+        self.layer.close(&self.fd);
         Ok(Progress::Answered)
     }
 

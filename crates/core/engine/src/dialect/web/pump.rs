@@ -2,16 +2,16 @@
 //! client.
 
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use linerate_sys::stream_io::{self, Followed};
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{OsError, clock};
 use linerate_web::wire::frame::{self, FrameReader, HEAD_BYTES_MAX, Message, Opcode};
 use linerate_web::wire::measurement::{AppInfo, ConnectionInfo, Measurement, TcpInfo};
 use linerate_web::wire::{self};
 
+use super::layer::Layer;
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, FramePayload, Pump, Pumped, Scratch};
 use crate::measure::counters::StreamCounters;
@@ -22,6 +22,7 @@ pub(super) struct DataPlan {
     pub(super) is_download: bool,
     pub(super) ends: ConnectionInfo,
     pub(super) duration_ns: u64,
+    pub(super) layer: Layer,
     /// Bytes that arrived with the request.
     pub(super) early: Vec<u8>,
 }
@@ -103,6 +104,7 @@ impl WebPump {
         let early = std::mem::take(&mut self.plan.early);
         self.feed(&early)?;
         self.on_time(now_ns);
+        self.flush()?;
 
         // A sender receives control frames alone; a read for each write would be a system call for
         // nothing.
@@ -128,7 +130,7 @@ impl WebPump {
             // An event of before may have been for what has arrived.
             may_read = self.read(scratch, room)?;
         }
-        if self.peer_closed && self.current.is_none() && self.messages.is_empty() {
+        if self.peer_closed && self.current.is_none() && !self.has_unsent() {
             return Err(Ended::AmountReached);
         }
 
@@ -213,7 +215,8 @@ impl WebPump {
     fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended> {
         let counted = self.reader.counted_left().min(room);
         if counted >= DISCARD_BYTES_MIN {
-            return match self.received(stream_io::recv_discard(&self.fd, counted))? {
+            let discarded = self.plan.layer.discard(&self.fd, counted);
+            return match self.received(discarded)? {
                 Some(len) => {
                     self.reader.skip(len);
                     self.counters.add(len as u64, 1);
@@ -226,7 +229,8 @@ impl WebPump {
         let buffer = scratch.bytes().map_err(Ended::Failed)?;
         let room = room.min(buffer.len());
         let buffer = buffer.get_mut(..room).unwrap_or_default();
-        match self.received(stream_io::recv(&self.fd, buffer))? {
+        let received = self.plan.layer.recv(&self.fd, buffer);
+        match self.received(received)? {
             Some(len) => self
                 .feed(buffer.get(..len).unwrap_or_default())
                 .map(|()| true),
@@ -278,7 +282,7 @@ impl WebPump {
             }
             Err(error) => {
                 // The last message, if there is room for it; what it follows does not matter.
-                let _ = stream_io::send(
+                let _ = self.plan.layer.send(
                     &self.fd,
                     &frame::close(error.close_code(), &error.to_string()),
                 );
@@ -312,8 +316,18 @@ impl WebPump {
         }
     }
 
+    /// Sends what the layer has taken.
+    fn flush(&mut self) -> Result<(), Ended> {
+        let flushed = self.plan.layer.flush(&self.fd);
+        flushed.or_else(|error| self.blocked(error))
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.messages.is_empty() || self.plan.layer.has_unsent()
+    }
+
     fn write_messages(&mut self) -> io::Result<()> {
-        let written = stream_io::send(&self.fd, &self.messages)?;
+        let written = self.plan.layer.send(&self.fd, &self.messages)?;
         self.messages.drain(..written);
         self.other_bytes += written as u64;
         Ok(())
@@ -352,7 +366,7 @@ impl WebPump {
             IoSlice::new(head),
             IoSlice::new(payload.part(head.len(), left)),
         ];
-        let written = stream_io::send_slices(self.fd.as_fd(), &parts, Followed::No)?;
+        let written = self.plan.layer.send_slices(&self.fd, &parts)?;
 
         let of_payload = written.saturating_sub(head.len());
         frame.written += written;

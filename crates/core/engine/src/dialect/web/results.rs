@@ -1,15 +1,22 @@
-//! Results of pages, for a time and within bounds.
+//! Results of pages, for a time and within bounds; in a directory as well, where there is one.
+
+mod files;
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use files::ResultFiles;
 
 /// Results by their names.
 pub(super) struct Results {
     texts: HashMap<String, String>,
-    /// In the order in which they were stored.
-    names: VecDeque<(String, Instant)>,
+    /// In the order in which they were stored, with the time: ms since 1970.
+    names: VecDeque<(String, u64)>,
     bytes: usize,
-    keep: Duration,
+    keep_ms: u64,
+    files: Option<ResultFiles>,
 }
 
 /// Most results; one more replaces the oldest.
@@ -23,31 +30,73 @@ impl Results {
             texts: HashMap::new(),
             names: VecDeque::new(),
             bytes: 0,
-            keep,
+            keep_ms: u64::try_from(keep.as_millis()).unwrap_or(u64::MAX),
+            files: None,
         }
     }
 
-    pub(super) fn store(&mut self, name: String, text: String, now: Instant) {
-        self.bytes += text.len();
-        self.names.push_back((name.clone(), now));
-        self.texts.insert(name, text);
-        self.expire(now);
+    /// Reads the results of earlier servers from a directory, and keeps later ones there.
+    ///
+    /// # Errors
+    /// When the directory cannot be read or made.
+    pub(super) fn open(&mut self, directory: &Path, now_ms: u64) -> io::Result<()> {
+        let (files, saved) = ResultFiles::open(directory)?;
+        self.files = Some(files);
+        for (stored_ms, name) in saved {
+            match files::read(directory, &name) {
+                Some(text) => self.insert(name, text, stored_ms, now_ms),
+                None => self.remove_file(name),
+            }
+        }
+        Ok(())
     }
 
-    pub(super) fn get(&mut self, name: &str, now: Instant) -> Option<&str> {
-        self.expire(now);
+    pub(super) fn store(&mut self, name: String, text: String, now_ms: u64) {
+        if let Some(files) = &self.files {
+            files.write(name.clone(), text.clone());
+        }
+        self.insert(name, text, now_ms, now_ms);
+    }
+
+    pub(super) fn get(&mut self, name: &str, now_ms: u64) -> Option<&str> {
+        self.expire(now_ms);
         self.texts.get(name).map(String::as_str)
     }
 
-    fn expire(&mut self, now: Instant) {
-        while let Some((oldest, stored)) = self.names.front()
+    /// All of them, the oldest first.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.names
+            .iter()
+            .filter_map(|(name, _)| self.texts.get(name).map(String::as_str))
+    }
+
+    /// Why results are not in the directory, once per failure.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.files.as_ref().and_then(ResultFiles::failure)
+    }
+
+    fn insert(&mut self, name: String, text: String, stored_ms: u64, now_ms: u64) {
+        self.bytes += text.len();
+        self.names.push_back((name.clone(), stored_ms));
+        self.texts.insert(name, text);
+        self.expire(now_ms);
+    }
+
+    fn expire(&mut self, now_ms: u64) {
+        while let Some((_, stored_ms)) = self.names.front()
             && (self.names.len() > RESULTS_MAX
                 || self.bytes > BYTES_MAX
-                || now.saturating_duration_since(*stored) >= self.keep)
+                || now_ms.saturating_sub(*stored_ms) >= self.keep_ms)
+            && let Some((oldest, _)) = self.names.pop_front()
         {
-            let text = self.texts.remove(oldest).unwrap_or_default();
-            self.bytes -= text.len();
-            self.names.pop_front();
+            self.bytes -= self.texts.remove(&oldest).unwrap_or_default().len();
+            self.remove_file(oldest);
+        }
+    }
+
+    fn remove_file(&self, name: String) {
+        if let Some(files) = &self.files {
+            files.remove(name);
         }
     }
 }
@@ -58,15 +107,15 @@ mod tests {
 
     #[test]
     fn results_are_kept_for_a_time_and_within_bounds() {
-        let start = Instant::now();
+        let start = 1_000_000;
         let mut results = Results::new(Duration::from_secs(10));
         results.store("a".into(), "x".repeat(BYTES_MAX / 2), start);
         results.store("b".into(), "y".repeat(BYTES_MAX / 2), start);
         assert!(results.get("a", start).is_some());
-        results.store("c".into(), "z".into(), start + Duration::from_secs(5));
+        results.store("c".into(), "z".into(), start + 5000);
         assert!(results.get("a", start).is_none() && results.get("b", start).is_some());
 
-        let late = start + Duration::from_secs(10);
+        let late = start + 10_000;
         assert!(results.get("b", late).is_none() && results.get("c", late) == Some("z"));
         for number in 0..=RESULTS_MAX {
             results.store(number.to_string(), String::new(), late);

@@ -3,23 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
-use linerate_model::policy::BrowserPolicy;
-use linerate_model::service::{HandshakeCause, RefusalReason};
+use linerate_model::policy::{BrowserPolicy, ServerLimits, ServerPolicy};
+use linerate_model::service::{HandshakeCause, PageResult, RefusalReason};
+use linerate_model::sink::StatusPage;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Direction, Failure, ServerEvent, TestSpec};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{Result as OsResult, clock, process, stream_io};
+use linerate_sys::{OsError, clock, process};
 use linerate_web::wire::frame;
 use linerate_web::wire::page::{self, PAGE, PROTOCOL, Stored, StoredResult};
 use linerate_web::wire::request::{Request, Upgrade};
 use linerate_web::wire::{self, NDT7, response};
 
+use super::certificate::Certificate;
 use super::http::{HttpConnection, Progress};
+use super::logins::Logins;
 use super::results::Results;
 use super::session::{Bounds, Session, hexadecimal};
+use super::status::Status;
 use crate::error::failure;
 use crate::server::admission::{Admission, Decision};
 use crate::server::context::ServerContext;
@@ -42,6 +47,9 @@ pub(crate) struct WebServer {
     /// Sessions with something to do.
     ready: BTreeSet<u64>,
     results: Results,
+    certificate: Certificate,
+    logins: Option<Logins>,
+    status: Option<Status>,
     is_stopping: bool,
 }
 
@@ -57,6 +65,8 @@ enum Purpose {
 const CONNECTION: u64 = 0;
 const LOAD: u64 = 1;
 const KINDS: u64 = 2;
+/// Token of the logins; no connection has the number 0.
+const POOL: u64 = CONNECTION;
 
 /// Methods by which a connection is recognised.
 const METHODS: [&[u8]; 2] = [b"GET ", b"POST "];
@@ -68,30 +78,33 @@ const STREAMS_MAX: u32 = 6;
 const LABEL_CHARS_MAX: usize = 64;
 
 impl WebServer {
-    pub(super) fn new(spec: &ServerSpec, policy: BrowserPolicy) -> OsResult<Self> {
-        let limits = [spec.policy.limits.server, spec.policy.limits.address];
-        // A client that announces neither is kept within the limits instead of refused.
-        let bounds = Bounds {
-            duration: limits
-                .iter()
-                .filter_map(|limits| limits.duration)
-                .fold(DURATION, Duration::min),
-            streams: limits
-                .iter()
-                .filter_map(|limits| limits.streams)
-                .fold(STREAMS_MAX, u32::min)
-                .max(1),
-        };
+    pub(super) fn new(
+        spec: &ServerSpec,
+        policy: BrowserPolicy,
+        status: Option<Rc<StatusPage>>,
+    ) -> Result<Self, Failure> {
+        let results = Results::new(policy.keep);
+        let certificate = Certificate::load(policy.certificate.as_ref()).map_err(failure)?;
+        let os = |error: OsError| failure(error.text());
+        let epoll = Epoll::new().map_err(os)?;
+        let logins = spec.auth.as_ref().map(Logins::new);
+        let logins = logins.transpose().map_err(os)?;
+        if let Some(logins) = &logins {
+            epoll.add(logins.fd(), POOL, Interest::READ).map_err(os)?;
+        }
         Ok(Self {
             spec: spec.clone(),
             policy,
-            bounds,
-            epoll: Epoll::new()?,
+            bounds: bounds(&spec.policy.limits),
+            epoll,
             connections: BTreeMap::new(),
             sessions: BTreeMap::new(),
             timers: Timers::default(),
             ready: BTreeSet::new(),
-            results: Results::new(policy.keep),
+            results,
+            certificate,
+            logins,
+            status: status.map(|page| Status::new(page, spec.local.port)),
             is_stopping: false,
         })
     }
@@ -102,6 +115,16 @@ impl WebServer {
         };
         if connection.until <= Instant::now() {
             return self.on_late(id, server);
+        }
+
+        if let Some(login) = &connection.login {
+            // Nothing is read before the verdict.
+            let due = login.refused_at.unwrap_or(connection.until);
+            if due > Instant::now() {
+                return self.timers.set(id, Some(due));
+            }
+            connection.login = None;
+            return self.respond(id, response::challenge(), server);
         }
 
         match connection.advance() {
@@ -138,6 +161,9 @@ impl WebServer {
         self.timers.set(id, None);
         server.pending_limit.leave(id);
         let connection = self.connections.remove(&id)?;
+        if let Some(logins) = self.logins.as_mut().filter(|_| connection.login.is_some()) {
+            logins.leave(id, connection.peer);
+        }
         // A connection that waits for its turn is not watched.
         let _ = self.epoll.remove(&connection.fd);
         Some(connection)
@@ -161,6 +187,38 @@ impl WebServer {
     }
 
     fn dispatch(&mut self, id: u64, request: Request, server: &mut ServerContext<'_>) {
+        if let Some(status) = self
+            .status
+            .as_ref()
+            .filter(|_| Status::is_at(&request.path))
+            && status.admits(&request)
+        {
+            let response = status.answer(&request);
+            return self.respond(id, response, server);
+        }
+
+        // The name of a session is the secret of who has logged in.
+        let joins = request.upgrade.is_some() && request.parameter("session").is_some();
+        if let (Some(logins), Some(connection)) = (&mut self.logins, self.connections.get_mut(&id))
+            && connection.user.is_none()
+            && !joins
+        {
+            let refusal = match request.credentials.clone() {
+                _ if !connection.layer.is_tls() => {
+                    response::line("403 Forbidden", "A login needs https.")
+                }
+                None => response::challenge(),
+                Some(credentials) => {
+                    let login = logins.begin(id, connection.peer, request, credentials);
+                    connection.login = Some(login);
+                    // What a client sends meanwhile would be an event without end.
+                    let _ = self.epoll.remove(&connection.fd);
+                    return self.timers.set(id, Some(connection.until));
+                }
+            };
+            return self.respond(id, refusal, server);
+        }
+
         let response = match (request.method.as_str(), &request.upgrade) {
             ("GET", Some(upgrade)) => match self.checked(&request, upgrade) {
                 Ok(_) => return self.admit(id, request, server),
@@ -171,10 +229,43 @@ impl WebServer {
                     response::line(status, text)
                 }
             },
+            ("GET", None) if Status::is_at(&request.path) => self.status_of(id, &request),
             ("GET", None) => self.page(&request.path),
             _ => response::line("405 Method Not Allowed", "Only GET is understood."),
         };
         self.respond(id, response, server);
+    }
+
+    /// Logins are checked.
+    fn on_checked(&mut self, server: &mut ServerContext<'_>) {
+        let checked = self.logins.as_mut().map(Logins::take_checked);
+        for (id, checked) in checked.into_iter().flatten() {
+            let (Some(logins), Some(connection)) =
+                (&mut self.logins, self.connections.get_mut(&id))
+            else {
+                continue;
+            };
+            let Some(mut login) = connection.login.take() else {
+                continue;
+            };
+            match logins.conclude(&mut login, connection.peer, checked) {
+                Ok(()) => {
+                    connection.user = Some(login.user);
+                    let token = id * KINDS + CONNECTION;
+                    let _ = self.epoll.add(&connection.fd, token, Interest::READ);
+                    self.dispatch(id, login.request, server);
+                }
+                Err(refusal) => {
+                    server.out.server_event(&ServerEvent::LoginFailed {
+                        peer: connection.peer,
+                        cause: refusal.label(),
+                        explanation: refusal.to_string(),
+                    });
+                    self.timers.set(id, login.refused_at);
+                    connection.login = Some(login);
+                }
+            }
+        }
     }
 
     /// The purpose of a WebSocket, or why there is none.
@@ -197,12 +288,23 @@ impl WebServer {
         Ok(purpose)
     }
 
+    /// The page of the operator for a client without its token.
+    fn status_of(&self, id: u64, request: &Request) -> Vec<u8> {
+        let connection = self.connections.get(&id);
+        let has_user = connection.is_some_and(|connection| connection.user.is_some());
+        match &self.status {
+            Some(status) if has_user => status.answer(request),
+            Some(_) => Status::refusal(),
+            None => response::line("404 Not Found", "There is nothing here."),
+        }
+    }
+
     fn page(&mut self, path: &str) -> Vec<u8> {
         let name = path.strip_prefix("/r/");
         let document = name.and_then(|name| name.strip_suffix(".json"));
         match (
             document,
-            document.and_then(|name| self.results.get(name, Instant::now())),
+            document.and_then(|name| self.results.get(name, clock::unix_ms())),
         ) {
             (_, Some(text)) => response::with_body("200 OK", "application/json", text.as_bytes()),
             (None, _) if path == "/" || name.is_some() => {
@@ -277,7 +379,7 @@ impl WebServer {
 
         let quota = QuotaRequest {
             address: Network::of_client(connection.peer.ip()),
-            user: None,
+            user: connection.user.clone(),
             streams,
             duration: Some(self.bounds.duration),
             bytes: 0,
@@ -291,7 +393,14 @@ impl WebServer {
 
         let quota = server.admission.quotas().quota(id);
         let liveness = self.spec.policy.liveness;
-        let session = Session::new(id, connection.peer, self.bounds, quota, liveness);
+        let session = Session::new(
+            id,
+            connection.peer,
+            connection.user.clone(),
+            self.bounds,
+            quota,
+            liveness,
+        );
         self.sessions.insert(id, session);
         self.upgrade(id, id, request, server);
     }
@@ -304,28 +413,26 @@ impl WebServer {
         let Some((purpose, protocol)) = purpose(&request.path) else {
             return;
         };
-        // A new connection has room for a few bytes; a failure shows at the next read.
-        let _ = stream_io::send(
-            &connection.fd,
-            &response::switching(upgrade, Some(protocol)),
-        );
         let HttpConnection {
             fd,
+            mut layer,
             read: early,
             peer,
             ..
         } = connection;
+        // A new connection has room for a few bytes; a failure shows at the next read.
+        let _ = layer.send(&fd, &response::switching(upgrade, Some(protocol)));
 
         let Some(mut session) = self.sessions.remove(&owner) else {
             return;
         };
         let outcome = if purpose == Purpose::Control {
             let watched = self.watch(fd.as_fd(), id * KINDS + CONNECTION);
-            session = session.with_control(fd, early, label(request));
+            session = session.with_control((fd, layer), early, label(request));
             watched
         } else {
             let added = session.add(
-                fd,
+                (fd, layer),
                 purpose == Purpose::Download,
                 early,
                 &self.spec.local,
@@ -396,6 +503,11 @@ impl WebServer {
         for id in std::mem::take(&mut self.ready) {
             self.advance_session(id, server);
         }
+        if let Some(error) = self.results.failure() {
+            server
+                .out
+                .warning(&format!("a result ends with this server: {error}"));
+        }
 
         let queued = |connections: &BTreeMap<u64, HttpConnection>, id| {
             connections
@@ -425,18 +537,43 @@ impl ServerDialect for WebServer {
     fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         let mut address = server.listeners.address();
         address.set_ip(address.ip().to_canonical());
+        let scheme = self.certificate.scheme();
         let url = if address.ip().is_unspecified() {
-            format!("http://{}:{}/", process::uname().node, address.port())
+            format!("{scheme}://{}:{}/", process::uname().node, address.port())
         } else {
-            format!("http://{address}/")
+            format!("{scheme}://{address}/")
         };
         server.out.server_event(&ServerEvent::Browsers { url });
+
+        let Some(directory) = &self.policy.results else {
+            return Ok(());
+        };
+        self.results
+            .open(directory, clock::unix_ms())
+            .map_err(|error| failure(format!("results in {}: {error}", directory.display())))?;
+        let results: Vec<_> = self.results.texts().filter_map(figures).collect();
+        for result in results {
+            server.out.server_event(&ServerEvent::PageResult(result));
+        }
+        Ok(())
+    }
+
+    fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
+        self.bounds = bounds(&policy.limits);
+        let files = policy.browsers.as_ref();
+        let files = files.and_then(|browsers| browsers.certificate.as_ref());
+        if files.is_some() == self.policy.certificate.is_some() {
+            self.certificate = Certificate::load(files)
+                .map_err(|error| format!("the certificate stays as it was: {error}"))?;
+        }
         Ok(())
     }
 
     /// The cookie of iperf3 has no space.
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {
-        if METHODS.iter().any(|method| first_bytes.starts_with(method)) {
+        if METHODS.iter().any(|method| first_bytes.starts_with(method))
+            || self.certificate.recognises(first_bytes)
+        {
             Recognised::Mine
         } else if METHODS.iter().any(|method| method.starts_with(first_bytes)) {
             Recognised::NeedMore(first_bytes.len() + 1)
@@ -459,7 +596,10 @@ impl ServerDialect for WebServer {
         server: &mut ServerContext<'_>,
     ) -> Result<(), Failure> {
         let id = connection.id;
-        let connection = HttpConnection::new(connection);
+        let Some(connection) = self.certificate.opened(connection, Instant::now()) else {
+            server.pending_limit.leave(id);
+            return Ok(());
+        };
         if self
             .watch(connection.fd.as_fd(), id * KINDS + CONNECTION)
             .is_err()
@@ -499,6 +639,10 @@ impl ServerDialect for WebServer {
 
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         for event in self.epoll.ready() {
+            if event.token == POOL {
+                self.on_checked(server);
+                continue;
+            }
             let id = event.token / KINDS;
             if event.token % KINDS == CONNECTION {
                 self.advance_connection(id, server);
@@ -527,6 +671,17 @@ impl ServerDialect for WebServer {
         }
         self.advance_all(server);
         Stopped::Ended
+    }
+}
+
+/// Bounds of a session: a client that announces nothing is kept within the limits instead of refused.
+fn bounds(limits: &ServerLimits) -> Bounds {
+    let limits = [&limits.server, &limits.address];
+    let durations = limits.iter().filter_map(|limits| limits.duration);
+    let streams = limits.iter().filter_map(|limits| limits.streams);
+    Bounds {
+        duration: durations.fold(DURATION, Duration::min),
+        streams: streams.fold(STREAMS_MAX, u32::min).max(1),
     }
 }
 
@@ -570,13 +725,29 @@ fn store(
         label: session.label.as_deref(),
         result,
     };
-    results.store(name.clone(), page::stored(&stored), Instant::now());
+    let text = page::stored(&stored);
+    if let Some(result) = figures(&text) {
+        server.out.server_event(&ServerEvent::PageResult(result));
+    }
+    results.store(name.clone(), text, stored.at_unix_ms);
     control.send(&wire::json(&Stored { result: &name }));
     server.out.server_event(&ServerEvent::ResultStored {
         peer: session.peer,
         label: session.label.clone(),
         path: format!("/r/{name}"),
     });
+}
+
+/// Figures of a stored result.
+fn figures(text: &str) -> Option<PageResult> {
+    let kept = page::kept(text)?;
+    Some(PageResult {
+        subject: kept.label.unwrap_or(kept.client),
+        at_unix_ms: kept.at_unix_ms,
+        down_bps: kept.figures.down_bps,
+        up_bps: kept.figures.up_bps,
+        loaded_ms: kept.figures.loaded_ms,
+    })
 }
 
 /// A connection that started no test.

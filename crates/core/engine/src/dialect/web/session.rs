@@ -15,6 +15,7 @@ use linerate_web::wire::page::{Stopped, Welcome};
 use linerate_web::wire::{self};
 
 use super::control::Control;
+use super::layer::Layer;
 use super::load::Load;
 use super::pump::DataPlan;
 use crate::data::quota::Quota;
@@ -39,6 +40,8 @@ pub(super) struct Session {
     pub(super) peer: SocketAddr,
     /// By which data connections join it.
     pub(super) name: String,
+    /// Who has logged in.
+    user: Option<String>,
     pub(super) label: Option<String>,
     /// Of a page.
     pub(super) control: Option<Control>,
@@ -66,6 +69,7 @@ impl Session {
     pub(super) fn new(
         id: u64,
         peer: SocketAddr,
+        user: Option<String>,
         bounds: Bounds,
         quota: Quota,
         liveness: policy::Liveness,
@@ -74,6 +78,7 @@ impl Session {
             id,
             peer,
             name: hexadecimal(),
+            user,
             label: None,
             control: None,
             load: None,
@@ -89,11 +94,11 @@ impl Session {
     /// The session of a page.
     pub(super) fn with_control(
         mut self,
-        fd: OwnedFd,
+        (fd, layer): (OwnedFd, Layer),
         early: Vec<u8>,
         label: Option<String>,
     ) -> Self {
-        let mut control = Control::new(fd, early);
+        let mut control = Control::new(fd, layer, early);
         control.send(&wire::json(&Welcome {
             session: &self.name,
             seconds: self.bounds.duration.as_secs(),
@@ -107,7 +112,7 @@ impl Session {
     /// Adds a data connection; true if a load begins with it. A load of the other direction ends.
     pub(super) fn add(
         &mut self,
-        fd: OwnedFd,
+        (fd, layer): (OwnedFd, Layer),
         is_download: bool,
         early: Vec<u8>,
         local: &LocalOptions,
@@ -149,7 +154,7 @@ impl Session {
             let sink = server.out.open_test().map_err(failure)?;
             let load = Load::new(spec.clone(), local, self.quota.clone(), self.peer, sink)
                 .map_err(failure)?;
-            server.start_test(self.id, self.peer, None, &spec, spec.streams);
+            server.start_test(self.id, self.peer, self.user.clone(), &spec, spec.streams);
             self.load = Some(load);
         }
 
@@ -165,6 +170,7 @@ impl Session {
             is_download,
             ends,
             duration_ns: as_ns(self.bounds.duration),
+            layer,
             early,
         };
         self.load

@@ -118,6 +118,16 @@ impl Quotas {
         self
     }
 
+    /// Replaces the limits for tests that begin later.
+    pub(crate) fn replace_limits(
+        &mut self,
+        limits: ServerLimits,
+        anonymous_time_max: Option<Duration>,
+    ) {
+        self.resources.capacity = Capacity::of_host(limits.server.tests.unwrap_or(u32::MAX));
+        (self.limits, self.anonymous_time_max) = (limits, anonymous_time_max);
+    }
+
     /// True if the address may start one more test, before its parameters are known.
     pub(crate) fn has_room(&self, address: Network) -> Result<(), RefusalReason> {
         check_count(
@@ -242,6 +252,8 @@ impl Quotas {
             let mut running = self.entries.values();
             let running = running.find(|e| scope.covers(request, &e.request));
             let running = running.and_then(|e| e.rates[scope as usize].clone());
+            // A test of before a reload may have another rate.
+            let running = running.filter(|shared| shared.rate_bps() == rate_bps);
             Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
         })
     }
@@ -394,6 +406,22 @@ mod tests {
         limits.server.rate_bps = Some(server_bps);
         limits.address.rate_bps = Some(address_bps);
         Quotas::new(limits)
+    }
+
+    #[test]
+    fn replaced_limits_hold_for_tests_that_begin_later() {
+        let mut quotas = limited_rates(1_000, 1_000);
+        quotas.take(1, request(1, None)).expect("there is room");
+        let mut limits = ServerLimits::default();
+        limits.server.rate_bps = Some(2_000);
+        limits.address.tests = Some(1);
+        quotas.replace_limits(limits, None);
+
+        let refused = quotas.take(2, request(1, None));
+        assert_eq!(refused, Err(RefusalReason::AddressTests));
+        quotas.take(3, request(2, None)).expect("another address");
+        let rates = [1, 3].map(|id| quotas.quota(id).rate_bps());
+        assert_eq!(rates, [Some(1_000), Some(2_000)]);
     }
 
     fn limited_bytes(bytes: u64) -> Quotas {

@@ -178,7 +178,11 @@ fn server_of(resolver: impl ResolvesServerCert + 'static, alpn: &[&str]) -> Chan
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(resolver));
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    ServerSession::new(&ServerConfig(Arc::new(config))).0
+    ServerSession::new(&ServerConfig {
+        config: Arc::new(config),
+        alpn: Some(ALPN),
+    })
+    .0
 }
 
 #[test]

@@ -11,8 +11,8 @@ use linerate_trust::{ClientConfig, ClientSession, random};
 
 use super::connect_race::{Dialled, dial_address};
 use super::{NativeError, Peer, Target};
-use crate::dialect::native::tls_stream::TlsStream;
 use crate::interrupts::Interrupts;
+use crate::tls_stream::TlsStream;
 use crate::wait::{WaitError, wait};
 
 /// An encrypted control connection.

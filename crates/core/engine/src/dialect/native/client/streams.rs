@@ -16,7 +16,7 @@ use linerate_trust::{ClientConfig, ClientSession};
 
 use super::prober::ProbeTarget;
 use crate::dialect::native::load::{EchoSamples, EchoSchedule, LoadStream, Wire};
-use crate::dialect::native::tls_stream::TlsStream;
+use crate::tls_stream::TlsStream;
 
 /// Parameters that the streams of a phase share.
 pub(super) struct StreamPlan {

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use linerate_sys::stream_io::{self, Followed};
 
-use crate::dialect::native::tls_stream::TlsStream;
+use crate::tls_stream::TlsStream;
 
 /// Carrier of the bytes of a stream.
 pub(crate) enum Wire {

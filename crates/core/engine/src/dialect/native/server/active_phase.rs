@@ -18,11 +18,11 @@ use crate::data::quota::Quota;
 use crate::dialect::native::datagrams::DatagramRun;
 use crate::dialect::native::drops::DropMeter;
 use crate::dialect::native::load::{LoadRun, LoadStream, Wire};
-use crate::dialect::native::tls_stream::TlsStream;
 use crate::error::EngineError;
 use crate::measure::cpu_usage::CpuMeter;
 use crate::reporter::Reporter;
 use crate::server::server_stats::ByteTotals;
+use crate::tls_stream::TlsStream;
 
 /// A phase from its opening to its result.
 pub(super) struct ActivePhase {

@@ -5,11 +5,11 @@ use linerate_model::spec::ServerSpec;
 use linerate_sys::poll::Epoll;
 use linerate_trust::{ServerConfig, Tokens as KnownTokens};
 
-use super::login_check::LoginCheck;
 use super::request::Requests;
 use super::tokens::Tokens;
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
+use crate::server::login_check::LoginCheck;
 
 /// Configuration that all sessions have in common.
 pub(super) struct Context {

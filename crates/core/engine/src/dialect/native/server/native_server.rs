@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::wire::auth::Refusal;
 use linerate_model::network::Network;
+use linerate_model::policy::ServerPolicy;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{Failure, ServerEvent};
 use linerate_native::wire::datagram::{
@@ -16,13 +17,11 @@ use linerate_native::wire::opening::{self, Opening};
 use linerate_native::wire::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{sockopt, udp};
-use linerate_trust::{Fingerprint, FlowOpener, flow_tag};
+use linerate_trust::{Fingerprint, FlowOpener, Tokens as KnownTokens, flow_tag};
 
-use super::address_counts::AddressCounts;
 use super::address_proofs::AddressProofs;
 use super::context::{Context, Shared};
 use super::event_tokens::{CONTROL, KINDS, NAME, POOL};
-use super::login_check::LoginCheck;
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
 use crate::error::failure;
@@ -31,10 +30,12 @@ use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
 use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
 use crate::server::intake::Intake;
+use crate::server::limits::address_counts::AddressCounts;
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
+use crate::server::login_check::LoginCheck;
 use crate::server::timers::Timers;
 
 /// The dialect in a server.
@@ -99,6 +100,20 @@ impl NativeServer {
             is_stopping: false,
             address_proofs: AddressProofs::new(Instant::now()),
         })
+    }
+
+    /// The tokens of a file, in place of those of before.
+    fn reload_tokens(&mut self, policy: &ServerPolicy) -> Result<(), String> {
+        let file = policy
+            .native
+            .as_ref()
+            .and_then(|native| native.tokens.as_ref());
+        let (Some(file), Some(tokens)) = (file, &mut self.context.tokens) else {
+            return Ok(());
+        };
+        *tokens = KnownTokens::from_file(file)
+            .map_err(|error| format!("the tokens stay as they were: {error}"))?;
+        Ok(())
     }
 
     /// A client's control connection.
@@ -409,6 +424,11 @@ impl ServerDialect for NativeServer {
             text: format!("{}{kept}", self.fingerprint),
         });
         Ok(())
+    }
+
+    fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
+        self.context.spec.policy.access = policy.access.clone();
+        self.reload_tokens(policy)
     }
 
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {

@@ -9,10 +9,10 @@ use linerate_native::wire::server::Input;
 use linerate_trust::{Role, Token, Tokens, proof};
 
 use super::context::{Context, Shared};
-use super::login_check::LoginCheck;
 use super::session::Session;
 use crate::server::context::ServerContext;
 use crate::server::limits::login_guard::{LoginGuard, refusal_delay};
+use crate::server::login_check::LoginCheck;
 
 impl Session {
     /// Compares the client's proof of a token. Only a client that has the token gets the server's

@@ -27,12 +27,12 @@ use super::event_tokens::{CONTROL, KINDS};
 use super::request::PendingRequest;
 use super::responder::{Meter, Responder, Task};
 use crate::data::quota::{Quota, Traffic};
-use crate::dialect::native::tls_stream::TlsStream;
 use crate::hops::{self, PathTrace};
 use crate::server::context::ServerContext;
 use crate::server::dialect;
 use crate::server::limits::allotment::Allotment;
 use crate::server::server_stats::ByteTotals;
+use crate::tls_stream::TlsStream;
 
 /// A client.
 pub(super) struct Session {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_native::wire::stream_head::StreamKind;
 
-use super::address_counts::AddressCounts;
+use crate::server::limits::address_counts::AddressCounts;
 
 /// Token of a stream or a flow.
 pub(super) type Token = [u8; 16];

@@ -13,7 +13,7 @@ use linerate_trust::{ClientConfig, ClientSession};
 use super::plan::{ConnectionPlan, ProbeResults, sample};
 use crate::dialect::native::client::is_refusal;
 use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
-use crate::dialect::native::tls_stream::TlsStream;
+use crate::tls_stream::TlsStream;
 
 /// Connections that are open.
 pub(super) struct Connections {

@@ -14,8 +14,8 @@ use super::meter::{Meter, Room};
 use super::transactions::Transactions;
 use super::turn::Turn;
 use crate::data::quota::Traffic;
-use crate::dialect::native::tls_stream::TlsStream;
 use crate::server::limits::allotment::Allotted;
+use crate::tls_stream::TlsStream;
 
 /// One connection. Its head is read.
 pub(super) struct ProbeConnection {

@@ -6,33 +6,33 @@ use crate::server::limits::requirements::TURN_BYTES;
 
 /// Bounds of one end on a connection with messages.
 #[derive(Clone, Copy)]
-pub(super) struct IntakeLimits {
+pub(crate) struct IntakeLimits {
     /// Ciphertext of one turn, so that the other connections of the event loop have theirs.
-    pub(super) turn_bytes: usize,
+    pub(crate) turn_bytes: usize,
     /// Units per second on the average. A unit is one TLS record or 1 KiB of records, whichever is
     /// more: a record of one byte costs a decryption as well.
-    pub(super) units_per_s: u32,
+    pub(crate) units_per_s: u32,
     /// Units that may arrive at once.
-    pub(super) burst_units: u32,
+    pub(crate) burst_units: u32,
 }
 
 /// Limits of a server, per connection: a message of 16 KiB, and eight of them per second. Clients
 /// send some ten short messages per phase, and one record per probe.
-pub(super) const OF_CLIENTS: IntakeLimits = IntakeLimits {
+pub(crate) const OF_CLIENTS: IntakeLimits = IntakeLimits {
     turn_bytes: TURN_BYTES,
     units_per_s: 128,
     burst_units: 256,
 };
 
 /// Limits of a client: results of up to 1 MiB.
-pub(super) const OF_SERVER: IntakeLimits = IntakeLimits {
+pub(crate) const OF_SERVER: IntakeLimits = IntakeLimits {
     turn_bytes: 64 << 10,
     units_per_s: 4096,
     burst_units: 8192,
 };
 
 /// Token bucket of one connection (GCRA).
-pub(super) struct IntakeRate {
+pub(crate) struct IntakeRate {
     limits: IntakeLimits,
     /// When the bucket is full again.
     full_at: Option<Instant>,
@@ -42,7 +42,7 @@ pub(super) struct IntakeRate {
 const UNIT_BYTES: u64 = 1024;
 
 impl IntakeRate {
-    pub(super) fn new(limits: IntakeLimits) -> Self {
+    pub(crate) fn new(limits: IntakeLimits) -> Self {
         Self {
             limits,
             full_at: None,
@@ -50,7 +50,7 @@ impl IntakeRate {
     }
 
     /// Charges what has arrived; false when it exceeds the bound of the connection.
-    pub(super) fn charge(&mut self, now: Instant, records: u64, bytes: u64) -> bool {
+    pub(crate) fn charge(&mut self, now: Instant, records: u64, bytes: u64) -> bool {
         let units = records.max(bytes / UNIT_BYTES);
         let spacing = Duration::from_secs(1) / self.limits.units_per_s;
         let cost = spacing.saturating_mul(u32::try_from(units).unwrap_or(u32::MAX));

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use linerate_iperf3::wire::auth::{Refusal, check_password};
 
-use crate::server::access::read_text;
+use super::access::read_text;
 
 /// A password to be compared.
-pub(super) struct LoginCheck {
-    pub(super) user: String,
-    pub(super) password: String,
+pub(crate) struct LoginCheck {
+    pub(crate) user: String,
+    pub(crate) password: String,
 }
 
 impl LoginCheck {
     /// The file is read for every login, so that a change needs no restart.
-    pub(super) fn run(&self, users_file: &Path) -> Result<(), Refusal> {
+    pub(crate) fn run(&self, users_file: &Path) -> Result<(), Refusal> {
         // A file that cannot be read has no users.
         check_password(
             &self.user,

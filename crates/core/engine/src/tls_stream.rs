@@ -1,5 +1,7 @@
 //! A TLS session over a non-blocking socket.
 
+mod intake;
+
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -7,15 +9,15 @@ use std::time::Instant;
 use linerate_sys::stream_io;
 use linerate_trust::{CHANNEL_BINDING, ClientSession, Fingerprint, ServerSession, TlsError};
 
-use super::intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
+use intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
 
 #[cfg(any(test, fuzzing))]
-#[path = "../../../fuzzing/tls_stream.rs"]
+#[path = "../fuzzing/tls_stream.rs"]
 pub(crate) mod fuzzing;
 
 /// One end of a session, with what is read and not yet taken, and what is encrypted and not yet
 /// sent.
-pub(super) struct TlsStream {
+pub(crate) struct TlsStream {
     session: Session,
     /// Bound of [`Self::receive`], for messages.
     limits: IntakeLimits,
@@ -27,14 +29,14 @@ pub(super) struct TlsStream {
     /// Bytes of the peer that precede the session and have not arrived.
     skipped: usize,
     /// Bytes of messages that have been received, and all bytes that have been sent.
-    pub(super) moved: Moved,
+    pub(crate) moved: Moved,
 }
 
 /// Bytes on the wire.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Moved {
-    pub(super) received_bytes: u64,
-    pub(super) sent_bytes: u64,
+pub(crate) struct Moved {
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
 }
 
 enum Session {
@@ -48,11 +50,11 @@ const WRITE_BYTES_MAX: usize = 64 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 
 impl TlsStream {
-    pub(super) fn client(session: ClientSession) -> Self {
+    pub(crate) fn client(session: ClientSession) -> Self {
         Self::new(Session::Client(session), OF_SERVER)
     }
 
-    pub(super) fn server(session: ServerSession) -> Self {
+    pub(crate) fn server(session: ServerSession) -> Self {
         Self::new(Session::Server(session), OF_CLIENTS)
     }
 
@@ -72,12 +74,12 @@ impl TlsStream {
     }
 
     /// Bytes that precede the session on the wire leave first.
-    pub(super) fn send_before(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_before(&mut self, bytes: &[u8]) {
         self.outgoing.extend_from_slice(bytes);
     }
 
     /// Bytes of the peer that precede the session; they are skipped.
-    pub(super) fn skip_before(&mut self, bytes: usize) {
+    pub(crate) fn skip_before(&mut self, bytes: usize) {
         self.skipped = bytes;
     }
 
@@ -87,7 +89,7 @@ impl TlsStream {
     /// # Errors
     /// `UnexpectedEof` when the peer has closed the connection, `InvalidData` when it violates TLS
     /// or sends more than the limits of this end, and those of the socket.
-    pub(super) fn receive(&mut self, fd: impl AsFd) -> io::Result<Vec<u8>> {
+    pub(crate) fn receive(&mut self, fd: impl AsFd) -> io::Result<Vec<u8>> {
         let mut ciphertext = vec![0; self.limits.turn_bytes];
         match stream_io::recv(&fd, &mut ciphertext) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -136,17 +138,17 @@ impl TlsStream {
     }
 
     /// Encrypts all of it, and sends what the socket takes.
-    pub(super) fn send(&mut self, fd: impl AsFd, plaintext: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, fd: impl AsFd, plaintext: &[u8]) -> io::Result<()> {
         self.session.send(plaintext).map_err(invalid)?;
         would_block_is_ok(self.flush(&fd))
     }
 
     /// Something encrypted waits for room in the socket.
-    pub(super) fn has_unsent(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         self.sent < self.outgoing.len()
     }
 
-    pub(super) fn is_handshaking(&self) -> bool {
+    pub(crate) fn is_handshaking(&self) -> bool {
         match &self.session {
             Session::Client(session) => session.is_handshaking(),
             Session::Server(session) => session.is_handshaking(),
@@ -155,7 +157,7 @@ impl TlsStream {
 
     /// Keying material that binds proofs to this session (RFC 9266), once the handshake is
     /// complete.
-    pub(super) fn exporter(&self) -> Option<[u8; 32]> {
+    pub(crate) fn exporter(&self) -> Option<[u8; 32]> {
         match &self.session {
             Session::Client(session) => session.exporter(CHANNEL_BINDING),
             Session::Server(session) => session.exporter(CHANNEL_BINDING),
@@ -163,7 +165,7 @@ impl TlsStream {
     }
 
     /// Key of the server, at a client.
-    pub(super) fn peer(&self) -> Option<Fingerprint> {
+    pub(crate) fn peer(&self) -> Option<Fingerprint> {
         match &self.session {
             Session::Client(session) => session.peer(),
             Session::Server(_) => None,
@@ -171,7 +173,7 @@ impl TlsStream {
     }
 
     /// Sends what is encrypted; `WouldBlock` while some of it is left.
-    pub(super) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
         loop {
             if self.sent == self.outgoing.len() {
                 (self.outgoing, self.sent) = (self.session.take_outgoing(), 0);
@@ -188,7 +190,7 @@ impl TlsStream {
 
     /// Writes a part of a stream of bytes; what is encrypted and not yet sent counts as written.
     /// `WouldBlock` during the handshake.
-    pub(super) fn write(&mut self, fd: impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub(crate) fn write(&mut self, fd: impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.flush(&fd)?;
         if self.is_handshaking() {
             return Err(ErrorKind::WouldBlock.into());
@@ -208,29 +210,62 @@ impl TlsStream {
     }
 
     /// Reads a part of a stream of bytes; 0 at its end.
-    pub(super) fn read(&mut self, fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.received.len() {
+    pub(crate) fn read(&mut self, fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = self.received(fd)?;
+        let len = received.len().min(buffer.len());
+        if let (Some(from), Some(to)) = (received.get(..len), buffer.get_mut(..len)) {
+            to.copy_from_slice(from);
+        }
+        self.taken += len;
+        Ok(len)
+    }
+
+    /// As [`Self::read`], without the bytes.
+    pub(crate) fn skip(&mut self, fd: impl AsFd, len: usize) -> io::Result<usize> {
+        let len = self.received(fd)?.len().min(len);
+        self.taken += len;
+        Ok(len)
+    }
+
+    /// What is read and not taken, after a read of the socket if there is nothing; empty at the end.
+    fn received(&mut self, fd: impl AsFd) -> io::Result<&[u8]> {
+        if !self.has_received() {
             (self.received, self.taken) = (Vec::new(), 0);
             let mut ciphertext = vec![0; READ_BYTES];
             let len = stream_io::recv(&fd, &mut ciphertext)?;
             if len == 0 {
-                return Ok(0);
+                return Ok(&[]);
             }
 
             self.feed(ciphertext.get(..len).unwrap_or_default())?;
             would_block_is_ok(self.flush(&fd))?;
+            if !self.has_received() {
+                // A part of a record.
+                return Err(ErrorKind::WouldBlock.into());
+            }
         }
 
-        let left = self.received.get(self.taken..).unwrap_or_default();
-        let len = left.len().min(buffer.len());
-        match (left.get(..len), buffer.get_mut(..len)) {
-            (Some(from), Some(to)) if len > 0 => to.copy_from_slice(from),
-            // A part of a record.
-            _ => return Err(ErrorKind::WouldBlock.into()),
-        }
+        Ok(self.received.get(self.taken..).unwrap_or_default())
+    }
 
-        self.taken += len;
-        Ok(len)
+    /// Something is read and not taken.
+    pub(crate) fn has_received(&self) -> bool {
+        self.taken < self.received.len()
+    }
+
+    /// Takes the first bytes of the peer, which were read from the socket already.
+    pub(crate) fn begin(&mut self, fd: impl AsFd, ciphertext: &[u8]) -> io::Result<()> {
+        self.feed(ciphertext)?;
+        would_block_is_ok(self.flush(fd))
+    }
+
+    /// Announces that nothing follows, if there is room for that.
+    pub(crate) fn close(&mut self, fd: impl AsFd) {
+        match &mut self.session {
+            Session::Client(session) => session.close(),
+            Session::Server(session) => session.close(),
+        }
+        let _ = self.flush(fd);
     }
 }
 

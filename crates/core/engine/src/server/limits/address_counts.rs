@@ -8,7 +8,7 @@ use linerate_model::network::Network;
 
 /// Counts events by the network of a client: an address of IPv4, or 64 bit of IPv6, which one host
 /// may have as a whole.
-pub(super) struct AddressCounts {
+pub(crate) struct AddressCounts {
     max: u32,
     period: Duration,
     /// Events since this time.
@@ -21,7 +21,7 @@ const ADDRESSES_MAX: usize = 4096;
 impl AddressCounts {
     /// At most `max` events of one address per period; with more it waits for the rest of the
     /// period.
-    pub(super) fn new(max: u32, period: Duration) -> Self {
+    pub(crate) fn new(max: u32, period: Duration) -> Self {
         Self {
             max,
             period,
@@ -30,14 +30,14 @@ impl AddressCounts {
     }
 
     /// The address had as many events as it may.
-    pub(super) fn is_exhausted(&self, address: IpAddr, now: Instant) -> bool {
+    pub(crate) fn is_exhausted(&self, address: IpAddr, now: Instant) -> bool {
         self.counts
             .get(&Network::of_client(address))
             .is_some_and(|(count, since)| *count >= self.max && now < *since + self.period)
     }
 
     /// An event of this address.
-    pub(super) fn record(&mut self, address: IpAddr, now: Instant) {
+    pub(crate) fn record(&mut self, address: IpAddr, now: Instant) {
         let (network, period) = (Network::of_client(address), self.period);
         if self.counts.len() >= ADDRESSES_MAX {
             self.counts.retain(|_, (_, since)| now < *since + period);
