@@ -52,7 +52,7 @@ pub struct StoredResult<'a> {
     pub result: &'a RawValue,
 }
 
-/// What of a stored result is a figure. A page may send anything: figures outside of any test are
+/// A stored result, as far as it is read here. A page may send anything: values beyond any test are
 /// absent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Kept {
@@ -62,15 +62,15 @@ pub struct Kept {
     pub client: String,
     /// Label of the query of the page.
     pub label: Option<String>,
-    /// Its figures.
+    /// What the page sent.
     #[serde(rename = "result")]
-    pub figures: Figures,
+    pub measured: Measured,
 }
 
-/// Figures of a page.
+/// Rates and round trip of a page.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Figures {
+pub struct Measured {
     /// Rate to the client.
     #[serde(deserialize_with = "figure")]
     pub down_bps: Option<f64>,
@@ -90,7 +90,7 @@ fn figure<'de, D: Deserializer<'de>>(value: D) -> Result<Option<f64>, D::Error> 
     Ok(value.filter(|value| (0.0..=FIGURE_MAX).contains(value)))
 }
 
-/// Figures of the text of a stored result.
+/// Reads the text of a stored result.
 pub fn kept(text: &str) -> Option<Kept> {
     serde_json::from_str(text).ok()
 }
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn figures_beyond_any_test_are_absent() {
+    fn values_beyond_any_test_are_absent() {
         let kept = kept(
             r#"{"at_unix_ms": 1, "client": "::1", "label": null, "result":
             {"down_bps": 5e8, "up_bps": -1, "loaded_ms": "<b>", "other": [1]}}"#,
         );
-        let figures = kept.expect("a result").figures;
+        let measured = kept.expect("a result").measured;
         assert_eq!(
-            (figures.down_bps, figures.up_bps, figures.loaded_ms),
+            (measured.down_bps, measured.up_bps, measured.loaded_ms),
             (Some(5e8), None, None)
         );
         assert!(super::kept("{}").is_none());

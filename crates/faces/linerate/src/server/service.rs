@@ -160,7 +160,7 @@ fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
     {
         let live = (what.tui || what.web.is_some()).then(Live::default);
         let view = live.as_ref().filter(|_| what.tui).and_then(View::open);
-        let outcome = serve_clients(what, signals, live, |notice| match &view {
+        let outcome = serve_clients(what, &signals, live, |notice| match &view {
             Some(view) => view.server_output(notice),
             None => Output::for_server(None, notice),
         });
@@ -172,7 +172,7 @@ fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
     #[cfg(not(feature = "full"))]
     {
         let live = what.web.is_some().then(Live::default);
-        serve_clients(what, signals, live, |notice| {
+        serve_clients(what, &signals, live, |notice| {
             Output::for_server(None, notice)
         })
     }
@@ -181,7 +181,7 @@ fn run(what: &Service, settings: Option<&ReadSettings>) -> Result<(), Failure> {
 /// Serves with a log, and with what else was requested, until a signal comes.
 fn serve_clients(
     what: &Service,
-    signals: ServiceSignals<'_>,
+    signals: &ServiceSignals<'_>,
     live: Option<Live>,
     open: impl FnOnce(DroppedNotice) -> io::Result<Output>,
 ) -> Result<(), Failure> {
@@ -216,7 +216,7 @@ fn serve_clients(
 
     let mut requests = peer_requests(report::Options::new(Endpoint::Server));
     requests.status = status;
-    let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || {
+    let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, signals, || {
         assume_user(what)
     });
 

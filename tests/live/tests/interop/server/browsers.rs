@@ -362,7 +362,7 @@ fn users_log_in_over_tls_alone() {
         (vec![url("http"), "-u".into(), "mario:rossi".into()], 403),
         (vec![secure.clone()], 401),
         (vec![secure.clone(), "-u".into(), "mario:verdi".into()], 401),
-        (vec![secure.clone(), "-u".into(), "mario:rossi".into()], 200),
+        (vec![secure, "-u".into(), "mario:rossi".into()], 200),
     ] {
         let mut all = vec!["--cacert", &cert];
         all.extend(words.iter().map(String::as_str));

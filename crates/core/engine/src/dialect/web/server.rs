@@ -1,5 +1,8 @@
 //! Connections and sessions of browsers.
 
+mod as_dialect;
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,32 +10,28 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
-use linerate_model::policy::{BrowserPolicy, ServerLimits, ServerPolicy};
-use linerate_model::service::{HandshakeCause, PageResult, RefusalReason};
+use linerate_model::policy::{BrowserPolicy, ServerLimits};
+use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::sink::StatusPage;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Direction, Failure, ServerEvent, TestSpec};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{OsError, clock, process};
-use linerate_web::wire::frame;
-use linerate_web::wire::page::{self, PAGE, PROTOCOL, Stored, StoredResult};
+use linerate_sys::{OsError, clock};
+use linerate_web::wire::page::{PAGE, PROTOCOL};
 use linerate_web::wire::request::{Request, Upgrade};
-use linerate_web::wire::{self, NDT7, response};
+use linerate_web::wire::{NDT7, response};
 
 use super::certificate::Certificate;
 use super::http::{HttpConnection, Progress};
 use super::logins::Logins;
 use super::results::Results;
-use super::session::{Bounds, Session, hexadecimal};
+use super::session::{Bounds, Session};
 use super::status::Status;
 use crate::error::failure;
-use crate::server::admission::{Admission, Decision};
+use crate::server::admission::Decision;
 use crate::server::context::ServerContext;
-use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
-use crate::server::intake::Intake;
 use crate::server::limits::quotas::QuotaRequest;
 use crate::server::limits::requirements::Requirements;
-use crate::server::listeners::accepted::Accepted;
 use crate::server::timers::Timers;
 
 /// The dialect in a server.
@@ -68,8 +67,6 @@ const KINDS: u64 = 2;
 /// Token of the logins; no connection has the number 0.
 const POOL: u64 = CONNECTION;
 
-/// Methods by which a connection is recognised.
-const METHODS: [&[u8]; 2] = [b"GET ", b"POST "];
 /// Length of an ndt7 test (ndt7-protocol.md).
 const DURATION: Duration = Duration::from_secs(10);
 /// Connections of a page in one direction.
@@ -462,7 +459,7 @@ impl WebServer {
             return;
         };
         for text in session.advance(is_place_wanted, server) {
-            store(session, &text, &mut self.results, server);
+            stored::store(session, &text, &mut self.results, server);
         }
 
         if session.is_over {
@@ -529,151 +526,6 @@ impl WebServer {
     }
 }
 
-impl ServerDialect for WebServer {
-    fn name(&self) -> &'static str {
-        "web"
-    }
-
-    fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        let mut address = server.listeners.address();
-        address.set_ip(address.ip().to_canonical());
-        let scheme = self.certificate.scheme();
-        let url = if address.ip().is_unspecified() {
-            format!("{scheme}://{}:{}/", process::uname().node, address.port())
-        } else {
-            format!("{scheme}://{address}/")
-        };
-        server.out.server_event(&ServerEvent::Browsers { url });
-
-        let Some(directory) = &self.policy.results else {
-            return Ok(());
-        };
-        self.results
-            .open(directory, clock::unix_ms())
-            .map_err(|error| failure(format!("results in {}: {error}", directory.display())))?;
-        let results: Vec<_> = self.results.texts().filter_map(figures).collect();
-        for result in results {
-            server.out.server_event(&ServerEvent::PageResult(result));
-        }
-        Ok(())
-    }
-
-    fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
-        self.bounds = bounds(&policy.limits);
-        let files = policy.browsers.as_ref();
-        let files = files.and_then(|browsers| browsers.certificate.as_ref());
-        if files.is_some() == self.policy.certificate.is_some() {
-            self.certificate = Certificate::load(files)
-                .map_err(|error| format!("the certificate stays as it was: {error}"))?;
-        }
-        Ok(())
-    }
-
-    /// The cookie of iperf3 has no space.
-    fn recognise(&self, first_bytes: &[u8]) -> Recognised {
-        if METHODS.iter().any(|method| first_bytes.starts_with(method))
-            || self.certificate.recognises(first_bytes)
-        {
-            Recognised::Mine
-        } else if METHODS.iter().any(|method| method.starts_with(first_bytes)) {
-            Recognised::NeedMore(first_bytes.len() + 1)
-        } else {
-            Recognised::NotMine
-        }
-    }
-
-    fn intake(&self, _admission: &Admission) -> Intake {
-        if self.is_stopping {
-            Intake::Closed
-        } else {
-            Intake::Open
-        }
-    }
-
-    fn accept(
-        &mut self,
-        connection: Accepted,
-        server: &mut ServerContext<'_>,
-    ) -> Result<(), Failure> {
-        let id = connection.id;
-        let Some(connection) = self.certificate.opened(connection, Instant::now()) else {
-            server.pending_limit.leave(id);
-            return Ok(());
-        };
-        if self
-            .watch(connection.fd.as_fd(), id * KINDS + CONNECTION)
-            .is_err()
-        {
-            server.pending_limit.leave(id);
-            return Ok(());
-        }
-        self.connections.insert(id, connection);
-        // Bytes that were read already cause no event.
-        self.advance_connection(id, server);
-        Ok(())
-    }
-
-    fn end_silent(&mut self) -> bool {
-        let silent = self
-            .sessions
-            .iter_mut()
-            .find_map(|(id, session)| session.check_liveness(true).then_some(*id));
-        self.ready.extend(silent);
-        silent.is_some()
-    }
-
-    fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
-        if let Some(connection) = self.remove(id, server) {
-            server.log_refusal(connection.peer, reason);
-        }
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let ready = (!self.ready.is_empty()).then(Instant::now);
-        ready.into_iter().chain(self.timers.next()).min()
-    }
-
-    fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        for event in self.epoll.ready() {
-            if event.token == POOL {
-                self.on_checked(server);
-                continue;
-            }
-            let id = event.token / KINDS;
-            if event.token % KINDS == CONNECTION {
-                self.advance_connection(id, server);
-            }
-            self.ready.insert(id);
-        }
-        self.advance_all(server);
-        Ok(())
-    }
-
-    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        let session = self.sessions.get_mut(&id)?;
-        self.ready.insert(id);
-        Some(session)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.sessions.is_empty() && self.connections.is_empty()
-    }
-
-    fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
-        self.is_stopping = true;
-        for (id, session) in &mut self.sessions {
-            session.end_early(&format!("the server ends by signal {signal_text}"));
-            self.ready.insert(*id);
-        }
-        self.advance_all(server);
-        Stopped::Ended
-    }
-}
-
 /// Bounds of a session: a client that announces nothing is kept within the limits instead of refused.
 fn bounds(limits: &ServerLimits) -> Bounds {
     let limits = [&limits.server, &limits.address];
@@ -702,52 +554,6 @@ fn label(request: &Request) -> Option<String> {
         .parameter("label")
         .filter(|label| (1..=LABEL_CHARS_MAX).contains(&label.len()))?;
     label.chars().all(is_plain).then(|| label.to_owned())
-}
-
-/// Stores the result of a page.
-fn store(
-    session: &mut Session,
-    text: &[u8],
-    results: &mut Results,
-    server: &mut ServerContext<'_>,
-) {
-    let Some(control) = &mut session.control else {
-        return;
-    };
-    let Some(result) = page::result(text) else {
-        return control.close(frame::UNSUPPORTED, "no result");
-    };
-
-    let name = hexadecimal();
-    let stored = StoredResult {
-        at_unix_ms: clock::unix_ms(),
-        client: &session.peer.ip().to_string(),
-        label: session.label.as_deref(),
-        result,
-    };
-    let text = page::stored(&stored);
-    if let Some(result) = figures(&text) {
-        server.out.server_event(&ServerEvent::PageResult(result));
-    }
-    results.store(name.clone(), text, stored.at_unix_ms);
-    control.send(&wire::json(&Stored { result: &name }));
-    server.out.server_event(&ServerEvent::ResultStored {
-        peer: session.peer,
-        label: session.label.clone(),
-        path: format!("/r/{name}"),
-    });
-}
-
-/// Figures of a stored result.
-fn figures(text: &str) -> Option<PageResult> {
-    let kept = page::kept(text)?;
-    Some(PageResult {
-        subject: kept.label.unwrap_or(kept.client),
-        at_unix_ms: kept.at_unix_ms,
-        down_bps: kept.figures.down_bps,
-        up_bps: kept.figures.up_bps,
-        loaded_ms: kept.figures.loaded_ms,
-    })
 }
 
 /// A connection that started no test.
