@@ -414,6 +414,7 @@ impl ServeArgs {
     }
 
     /// Who may test what. Opens no file but that of the host key.
+    #[cfg_attr(not(feature = "full"), expect(unused_variables))]
     fn policy(&self, warnings: &mut Vec<String>) -> Result<ServerPolicy, String> {
         self.check_stamp()?;
         #[cfg(feature = "full")]

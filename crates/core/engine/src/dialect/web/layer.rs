@@ -64,6 +64,7 @@ impl Layer {
     }
 
     /// Sends what was taken and is not in the socket yet; `WouldBlock` while some of it is left.
+    #[cfg_attr(not(feature = "native"), expect(unused_variables))]
     pub(super) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
         match self {
             Self::Plain => Ok(()),
@@ -81,6 +82,7 @@ impl Layer {
     }
 
     /// Announces that nothing follows.
+    #[cfg_attr(not(feature = "native"), expect(unused_variables))]
     pub(super) fn close(&mut self, fd: impl AsFd) {
         match self {
             Self::Plain => {}
