@@ -87,9 +87,11 @@ pub struct NativePolicy {
     pub tokens: Option<PathBuf>,
 }
 
-/// Tests of browsers and of ndt7 clients.
+/// What browsers and ndt7 clients get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserPolicy {
+    /// They may test; the page of the operator alone is served otherwise.
+    pub may_test: bool,
     /// Pages of other origins may test, too.
     pub any_origin: bool,
     /// How long the server keeps the result of a page.
@@ -112,6 +114,7 @@ pub struct CertificateFiles {
 impl Default for BrowserPolicy {
     fn default() -> Self {
         Self {
+            may_test: true,
             any_origin: false,
             keep: Duration::from_secs(30 * 24 * 3600),
             certificate: None,

@@ -25,6 +25,8 @@ pub enum ServerEvent {
     Browsers {
         /// Address of the test page.
         url: String,
+        /// They may test; the page of the operator alone is served otherwise.
+        may_test: bool,
     },
     /// Senders of STAMP packets may come.
     Stamp {

@@ -214,8 +214,7 @@ struct NativeArgs {
 const NOTES: &str = "\
 Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
 
-Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads again: the file of --config, of which access lists,
-limits, tokens and certificates take effect, and the files of --allow, --deny, --tokens, --tls-cert and --tls-key.
+Signals: SIGTERM and SIGINT end the server, with a message to every client. SIGHUP reads files again: those of --allow, --deny, --tokens, --tls-cert and --tls-key, and that of --config, of which access lists, limits, tokens and certificates take effect.
 
 Examples:
   linerate serve                                               port 5201, all networks
@@ -422,7 +421,9 @@ impl ServeArgs {
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
 
-        let browsers = self.serves_browsers().then_some(BrowserPolicy {
+        let may_test = self.may_browsers_test();
+        let browsers = (may_test || self.web).then_some(BrowserPolicy {
+            may_test,
             any_origin: self.any_origin,
             keep: self.keep,
             certificate: self.certificate(),
@@ -521,7 +522,7 @@ impl ServeArgs {
     }
 
     /// Where clients prove who they are, those without a proof are not served.
-    fn serves_browsers(&self) -> bool {
+    fn may_browsers_test(&self) -> bool {
         #[cfg(feature = "full")]
         let needs_token = self.native.tokens.is_some() && self.native.tokens_for.is_none();
         #[cfg(not(feature = "full"))]
@@ -543,13 +544,6 @@ impl ServeArgs {
     fn web_spec(&self) -> Result<Option<WebSpec>, String> {
         if !self.web {
             return Ok(None);
-        }
-        if !self.serves_browsers() {
-            return Err(
-                "--web: its page is served where browsers are; with --private-key that needs \
-                 --tls-cert, with --tokens it needs --tokens-for native"
-                    .to_owned(),
-            );
         }
         let mut spec = WebSpec::default();
         let Some(path) = &self.token_file else {

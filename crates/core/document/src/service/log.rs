@@ -321,11 +321,15 @@ fn line_of(event: &ServerEvent) -> Line {
             let members = json!({ "peer": peer.to_string(), "label": label, "path": path });
             line(Level::Info, "result", sentence, members)
         }
-        E::Browsers { url } => line(
+        E::Browsers { url, may_test } => line(
             Level::Info,
             "browsers",
-            format!("browsers: {url}"),
-            json!({ "url": url }),
+            if *may_test {
+                format!("browsers: {url}")
+            } else {
+                format!("operator's page: {url}status")
+            },
+            json!({ "url": url, "may_test": may_test }),
         ),
         E::Stamp { address } => line(
             Level::Info,

@@ -51,7 +51,7 @@ fn trace(event: &ServerEvent) {
             peer, explanation, ..
         } => debug!(%peer, explanation, "handshake failed"),
         ServerEvent::HostKey { text } => debug!(key = text, "host key"),
-        ServerEvent::Browsers { url } => debug!(url, "browsers"),
+        ServerEvent::Browsers { url, .. } => debug!(url, "browsers"),
         ServerEvent::Stamp { address } => debug!(%address, "session reflector"),
         ServerEvent::Reloaded => debug!("access lists reloaded"),
         ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),

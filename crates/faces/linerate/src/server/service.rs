@@ -239,7 +239,7 @@ fn linked<'a>(
         return reporter;
     };
     Box::new(Forward::new(reporter, move |event: &ServerEvent| {
-        if let ServerEvent::Browsers { url } = event {
+        if let ServerEvent::Browsers { url, .. } = event {
             // The secret of the link is for who started the server, so it is in no log. There is
             // nowhere left to go without stderr.
             let token = &status.token;

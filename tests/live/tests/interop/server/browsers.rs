@@ -412,6 +412,12 @@ fn the_operators_page_needs_the_token_and_has_a_row_for_each_label() {
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
     assert!(!service.process.stderr().contains(token));
 
+    let alone = Service::start(&["--web", "--token-file", path, "--no-browser"]);
+    for (path, expected) in [("/status", 200), ("/", 403), ("/ndt/v7/download", 403)] {
+        let url = format!("http://127.0.0.1:{}{path}", alone.port);
+        assert_eq!(curl(&["-H", &bearer, &url]).1, expected, "{path}");
+    }
+
     for (label, rate) in [
         ("a-1", 940),
         ("a-2", 938),

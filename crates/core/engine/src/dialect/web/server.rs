@@ -194,6 +194,14 @@ impl WebServer {
             return self.respond(id, response, server);
         }
 
+        if !self.policy.may_test {
+            let refusal = match Status::is_at(&request.path) {
+                true => Status::refusal(),
+                false => response::line("403 Forbidden", "This server tests no browsers."),
+            };
+            return self.respond(id, refusal, server);
+        }
+
         // The name of a session is the secret of who has logged in.
         let joins = request.upgrade.is_some() && request.parameter("session").is_some();
         if let (Some(logins), Some(connection)) = (&mut self.logins, self.connections.get_mut(&id))

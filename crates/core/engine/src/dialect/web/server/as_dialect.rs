@@ -35,7 +35,10 @@ impl ServerDialect for WebServer {
         } else {
             format!("{scheme}://{address}/")
         };
-        server.out.server_event(&ServerEvent::Browsers { url });
+        let may_test = self.policy.may_test;
+        server
+            .out
+            .server_event(&ServerEvent::Browsers { url, may_test });
 
         let Some(directory) = &self.policy.results else {
             return Ok(());
