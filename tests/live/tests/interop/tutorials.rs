@@ -133,7 +133,7 @@ fn in_folder(mut command: Command, folder: &Path) -> Command {
 }
 
 #[track_caller]
-fn finish(command: Command, line: &str) -> String {
+fn finish(command: Command, line: &str) {
     // `--prove` asks before it changes a setting.
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     std::io::Write::write_all(&mut writer, b"y\n").expect("room");
@@ -147,7 +147,6 @@ fn finish(command: Command, line: &str) -> String {
         _ => false,
     };
     assert!(is_fine, "{line}: {finished:?}");
-    finished.stdout.clone()
 }
 
 #[test]
