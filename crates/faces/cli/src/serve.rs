@@ -312,10 +312,11 @@ const KEY_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(feature = "full")]
 impl NativeArgs {
-    /// Without a place for a key the key lasts as long as the server.
-    fn policy(&self, warnings: &mut Vec<String>) -> Option<NativePolicy> {
+    /// The policy with warnings: without a place for a key the key lasts as long as the server.
+    fn policy(&self) -> (Option<NativePolicy>, Vec<String>) {
+        let mut warnings = Vec::new();
         if self.no_native {
-            return None;
+            return (None, warnings);
         }
 
         let mut default = || match linerate::path::host_key_file() {
@@ -327,10 +328,11 @@ impl NativeArgs {
                 None
             }
         };
-        Some(NativePolicy {
+        let policy = NativePolicy {
             host_key: self.host_key.clone().or_else(&mut default),
             tokens: self.tokens.clone(),
-        })
+        };
+        (Some(policy), warnings)
     }
 }
 
@@ -350,6 +352,8 @@ impl ServeArgs {
         self.check_user()?;
         let auth = self.auth()?;
         let mut warnings = self.warnings();
+        let (policy, remarks) = self.policy()?;
+        warnings.extend(remarks);
         let web = self.web_spec()?;
         let host = self
             .one_port
@@ -370,7 +374,7 @@ impl ServeArgs {
         let spec = ServerSpec {
             local,
             auth,
-            policy: self.policy(&mut warnings)?,
+            policy,
             ..ServerSpec::default()
         };
 
@@ -412,9 +416,8 @@ impl ServeArgs {
         }
     }
 
-    /// Who may test what. Opens no file but that of the host key.
-    #[cfg_attr(not(feature = "full"), expect(unused_variables))]
-    fn policy(&self, warnings: &mut Vec<String>) -> Result<ServerPolicy, String> {
+    /// Who may test what, with warnings. Opens no file but that of the host key.
+    fn policy(&self) -> Result<(ServerPolicy, Vec<String>), String> {
         self.check_stamp()?;
         #[cfg(feature = "full")]
         self.check_tokens()?;
@@ -430,10 +433,10 @@ impl ServeArgs {
             results: self.results.clone(),
         });
         #[cfg(feature = "full")]
-        let (iperf3, native) = (!self.native.no_iperf3, self.native.policy(warnings));
+        let (iperf3, (native, warnings)) = (!self.native.no_iperf3, self.native.policy());
         #[cfg(not(feature = "full"))]
-        let (iperf3, native) = (true, None);
-        Ok(ServerPolicy {
+        let (iperf3, (native, warnings)) = (true, (None, Vec::new()));
+        let policy = ServerPolicy {
             admission: self.admit,
             liveness: self.liveness.map(Liveness::always).unwrap_or_default(),
             access: AccessRules::new(self.allow.clone(), self.deny.clone()),
@@ -447,7 +450,8 @@ impl ServeArgs {
             native,
             browsers,
             stamp: self.stamp,
-        })
+        };
+        Ok((policy, warnings))
     }
 
     /// No dialect is open to everybody while a token seems to guard the server.

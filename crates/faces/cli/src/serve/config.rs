@@ -46,8 +46,7 @@ impl Settings {
         let now = parsed.subcommand_matches("serve").ok_or("no server")?;
         let args = ServeArgs::from_arg_matches(now).map_err(|error| first_line(&error))?;
 
-        let mut warnings = Vec::new();
-        let policy = args.policy(&mut warnings)?;
+        let (policy, mut warnings) = args.policy()?;
         warnings.extend(self.unchanged(now));
         Ok((policy, warnings))
     }
