@@ -384,9 +384,6 @@ impl TestRun {
                 end_ns,
                 Sequence::seeded(),
             );
-            if let Some(trials) = &self.trials {
-                self.control.set_strategy(trials.current().io);
-            }
         }
 
         self.pool = Some(pool);

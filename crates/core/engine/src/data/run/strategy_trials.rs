@@ -36,6 +36,8 @@ pub(super) struct Setting {
 pub(super) struct Adjustable {
     /// Blocks per send call in the order of the trials; the test begins with the first.
     pub(super) blocks: &'static [u16],
+    /// The kernel paces what is sent, by timers.
+    pub(super) has_pacing_timers: bool,
     /// Waits of receivers in the order of the trials.
     pub(super) receive_waits: &'static [ReceiveWait],
     /// Workers that receive at first, and the most that may.
@@ -57,6 +59,8 @@ pub(super) struct StrategyTrials {
     end_ns: Option<u64>,
     /// Frequent sleeps lead to a pause without a trial, once.
     presumes_pause: bool,
+    /// Segments out of order lead to short calls without a trial.
+    presumes_short_calls: bool,
     /// Trials that came to a decision.
     decided: u32,
     /// Shortest slot with this number of streams.
@@ -121,11 +125,6 @@ fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
 
 /// Blocks per call that are compared, in the order of their trials; one is plain.
 pub(super) const BLOCKS: &[u16] = &[8, 1, 32];
-/// The same where the kernel paces: the timers send on other CPUs than the calls, and segments of
-/// long calls overtake each other. Over a veth pair with BBR eight blocks had 40,000 to 130,000
-/// retransmissions in 3 s, one block 1,000 to 2,400. Where longer calls do not disturb the order
-/// they win their trial.
-pub(super) const BLOCKS_WHERE_PACED: &[u16] = &[1, 8, 32];
 /// The number where no trial decides on it.
 pub(super) const USUAL_BLOCKS: &[u16] = &[INITIAL.blocks_per_call];
 /// Strategy that a test begins with: the send call that was fastest in most measurements, and no
@@ -258,6 +257,7 @@ impl StrategyTrials {
             trials_from_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
             end_ns,
             presumes_pause: true,
+            presumes_short_calls: adjustable.has_pacing_timers,
             decided: 0,
             slot_ns,
             random,
@@ -363,7 +363,17 @@ impl StrategyTrials {
             self.set_wait(ReceiveWait::Event);
         }
 
-        if cpu_share < CPU_SHARE_MIN || is_disturbed(since, now) {
+        let is_disturbed = is_disturbed(since, now);
+        if is_disturbed && self.presumes_short_calls {
+            // Timers send on other CPUs than the calls, and segments of long calls overtake each
+            // other: over a veth pair with BBR eight blocks had 40,000 to 130,000 retransmissions
+            // in 3 s, one block 1,000 to 2,400.
+            self.set_current(IoStrategy {
+                blocks_per_call: IoStrategy::PLAIN.blocks_per_call,
+                ..self.current().io
+            });
+        }
+        if cpu_share < CPU_SHARE_MIN || is_disturbed {
             return;
         }
 
@@ -419,13 +429,17 @@ impl StrategyTrials {
 
     /// The same strategy with this wait is current from now on, if it is a candidate.
     fn set_wait(&mut self, receive_wait: ReceiveWait) {
-        let current = self.current();
+        self.set_current(IoStrategy {
+            receive_wait,
+            ..self.current().io
+        });
+    }
+
+    /// This strategy is current from now on, if it is a candidate.
+    fn set_current(&mut self, io: IoStrategy) {
         let wanted = Setting {
-            io: IoStrategy {
-                receive_wait,
-                ..current.io
-            },
-            ..current
+            io,
+            ..self.current()
         };
 
         if let Some(index) = self

@@ -15,6 +15,7 @@ const WITH_SPIN: &[ReceiveWait] = &[
 ];
 const BOTH: Adjustable = Adjustable {
     blocks: BLOCKS,
+    has_pacing_timers: false,
     receive_waits: PAUSES,
     receivers: 1,
     receivers_max: 1,
@@ -450,17 +451,17 @@ fn pause_ends_when_data_becomes_rare() {
     assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
 }
 
-/// Blocks per call after 10 s where long calls are a fifth faster, and each of their slots has this
-/// number of disturbed segments.
+/// Blocks per call after 10 s where long calls are a fifth faster, and each period with them has
+/// this number of disturbed segments.
 fn blocks_where_paced(segments: u64) -> u16 {
     let paced = Adjustable {
-        blocks: BLOCKS_WHERE_PACED,
+        has_pacing_timers: true,
         receive_waits: EVENT,
         ..BOTH
     };
     let mut trials =
         StrategyTrials::new(&paced, 1, 0, None, Sequence::new(3)).expect("several candidates");
-    assert_eq!(trials.current().io, IoStrategy::PLAIN);
+    assert_eq!(trials.current().io, INITIAL);
 
     let (mut now, mut setting) = (LoadSample::default(), trials.current());
     while now.at_ns < 10_000_000_000 {
@@ -523,6 +524,7 @@ fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
 fn nothing_adjustable_needs_no_trials() {
     let none = Adjustable {
         blocks: USUAL_BLOCKS,
+        has_pacing_timers: false,
         receive_waits: EVENT,
         receivers: 1,
         receivers_max: 1,
@@ -533,6 +535,7 @@ fn nothing_adjustable_needs_no_trials() {
 
 const RECEIVERS: Adjustable = Adjustable {
     blocks: USUAL_BLOCKS,
+    has_pacing_timers: false,
     receive_waits: EVENT,
     receivers: 1,
     receivers_max: 4,
@@ -583,6 +586,7 @@ fn numbers_of_receivers_double_up_to_the_most_and_begin_where_the_test_does() {
 fn unsent_data_is_limited_unless_that_costs_rate() {
     let unsent = Adjustable {
         blocks: USUAL_BLOCKS,
+        has_pacing_timers: false,
         receive_waits: EVENT,
         receivers: 1,
         receivers_max: 1,
