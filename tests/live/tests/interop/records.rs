@@ -465,6 +465,45 @@ fn a_report_of_a_path_is_imported_shown_and_compared() {
     }
 }
 
+/// A test without a load has no rate, and its delay in the place of it.
+#[test]
+fn tests_without_a_load_are_listed_shown_and_compared_by_their_delay() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db");
+    let store_text = store.to_str().expect("UTF-8");
+    let server = NativeHost::here().serve(&[]);
+    let target = format!("127.0.0.1:{}", server.port);
+    for _ in 0..2 {
+        let mut command = Command::new(ours().path());
+        command.args([
+            "test",
+            &target,
+            "--only",
+            "idle",
+            "--profile",
+            "quick",
+            "-q",
+        ]);
+        command.args(["--store", store_text]);
+        Process::start(command)
+            .finish_within(Duration::from_secs(60))
+            .expect_code(0);
+    }
+
+    let row = &runs(&store)[0];
+    assert_eq!(row["primary"][0], "idle_rtt_p50_ns", "{row:#}");
+    let shown = history(&store, &["show", "last"]);
+    let text = shown.expect_clean().stdout_unwrapped();
+    assert!(text.contains("round trip without load"), "{text}");
+
+    let mut command = Command::new(ours().path());
+    command.args(["compare", "last~1", "last", "--store", store_text]);
+    let compared = Process::start(command).finish();
+    compared.expect_code(11);
+    let text = compared.stdout_unwrapped();
+    assert!(text.contains("a verdict needs 4 a side"), "{text}");
+}
+
 /// One trial a side allows no verdict; the command that makes five does.
 #[test]
 fn comparison_of_single_trials_prints_the_command_that_makes_five() {

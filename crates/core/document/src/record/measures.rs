@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::measure::{Better, MeasureInfo, MeasureName, Unit};
-use linerate_model::record::{Body, RunRecord, Trial, Way};
+use linerate_model::record::{Body, PRIMARY, RunRecord, Trial, Way};
 use linerate_model::stats::{median, median_interval, range};
 
 use crate::frame::Card;
@@ -13,15 +13,6 @@ use crate::table::{Cell, Table};
 
 /// Confidence of the interval of a median.
 const CONFIDENCE: f64 = 0.95;
-
-/// Measures that answer what a run was made for; the first one that was measured does.
-const PRIMARY: [MeasureName; 5] = [
-    MeasureName::ReceivedBps,
-    MeasureName::BothReceivedBps,
-    MeasureName::SentBps,
-    MeasureName::OkPerS,
-    MeasureName::PayloadBytesPerS,
-];
 
 /// A value with its unit.
 pub(super) fn value(info: &MeasureInfo, value: f64) -> String {
@@ -137,6 +128,7 @@ impl<'a> Values<'a> {
         let what = match (self.info.measure, self.way.words()) {
             (MeasureName::ReceivedBps, None) => " received".to_owned(),
             (MeasureName::SentBps, None) => " sent".to_owned(),
+            (MeasureName::IdleRttP50Ns, None) => " round trip without load".to_owned(),
             (MeasureName::OkPerS, None) => {
                 let per_s = middle.trim_end_matches("/s");
                 return Some(format!("{per_s} responses/s"));

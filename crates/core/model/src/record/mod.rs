@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use host::{HostPart, Import, Origin, RunPath};
 pub use measure::{Measure, Way};
-pub use primary::PrimaryMeasure;
+pub use primary::{PRIMARY, PrimaryMeasure};
 pub use row::RunRow;
 pub use run_id::{RunId, RunIdError};
 pub use trial::{Detail, Series, SeriesOf, TestDetail, TestStep, Times, Trial};

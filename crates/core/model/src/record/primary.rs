@@ -3,21 +3,24 @@
 use super::{RunState, Trial, Way};
 use crate::measure::MeasureName;
 
-/// Measures in the order of their preference: received bits per second of a test, also of one that
-/// loads both directions alone, successful responses per second of a load.
-const NAMES: [MeasureName; 4] = [
+/// Measures that answer what a run was made for, in the order of their preference: received bits
+/// per second of a test, also of one that loads both directions alone, successful responses per
+/// second of a load, the delay of a test without a load.
+pub const PRIMARY: [MeasureName; 6] = [
     MeasureName::ReceivedBps,
     MeasureName::BothReceivedBps,
     MeasureName::OkPerS,
     MeasureName::SentBps,
+    MeasureName::PayloadBytesPerS,
+    MeasureName::IdleRttP50Ns,
 ];
 const WAYS: [Way; 3] = [Way::Sum, Way::Forward, Way::Reverse];
 
 /// Finds it among trials that are added one by one.
 #[derive(Debug, Clone, Default)]
 pub struct PrimaryMeasure {
-    /// Values of the complete trials, one list for each of [`NAMES`].
-    values: [Vec<f64>; 4],
+    /// Values of the complete trials, one list for each of [`PRIMARY`].
+    values: [Vec<f64>; PRIMARY.len()],
 }
 
 impl PrimaryMeasure {
@@ -27,7 +30,7 @@ impl PrimaryMeasure {
             return;
         }
 
-        for (name, values) in NAMES.into_iter().zip(&mut self.values) {
+        for (name, values) in PRIMARY.into_iter().zip(&mut self.values) {
             let of = |way| {
                 trial
                     .measures
@@ -40,7 +43,7 @@ impl PrimaryMeasure {
 
     /// The measure and its median. `None` where no trial has one.
     pub fn median(self) -> Option<(MeasureName, f64)> {
-        NAMES
+        PRIMARY
             .into_iter()
             .zip(self.values)
             .find_map(|(name, mut values)| {

@@ -117,7 +117,8 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
     };
     changes.sort_by_key(|change| std::cmp::Reverse(change.difference.impact));
 
-    let deciding = settings.measure.or_else(|| primary(a.first()?.kind));
+    let usual = || deciding_of(a.first()?.kind, &cells_a, &cells_b);
+    let deciding = settings.measure.or_else(usual);
     let mut obstacles = obstacles(&changes);
     obstacles.extend(other_kind(a, b));
 
@@ -149,6 +150,21 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
         notes,
     }
 }
+
+/// The measure by which these runs are compared: that of their kind, or the delay of tests without
+/// a load.
+fn deciding_of(kind: RunKind, a: &Cells<'_>, b: &Cells<'_>) -> Option<MeasureName> {
+    let usual = primary(kind)?;
+    let has = |cells: &Cells<'_>, name| {
+        let measures = cells.values().flatten().flat_map(|trial| &trial.measures);
+        measures.into_iter().any(|measure| measure.name == name)
+    };
+    let is_idle = !has(a, usual) && !has(b, usual) && has(a, DELAY) && has(b, DELAY);
+    Some(if is_idle { DELAY } else { usual })
+}
+
+/// The delay of a test without a load.
+const DELAY: MeasureName = MeasureName::IdleRttP50Ns;
 
 /// The measure by which runs of a kind are compared.
 fn primary(kind: RunKind) -> Option<MeasureName> {
