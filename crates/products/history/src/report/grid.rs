@@ -58,8 +58,8 @@ impl GridReport<'_> {
     pub fn text(&self, style: Style) -> String {
         let mut blocks = vec![Block::Title(self.verdict()), Block::Space];
         // The only change is the verdict, while it lasts.
-        let is_said = self.episodes.len() == self.open().count() && self.episodes.len() < 2;
-        if !is_said {
+        let is_in_verdict = self.episodes.len() == self.open().count() && self.episodes.len() < 2;
+        if !is_in_verdict {
             blocks.push(Block::List(self.changes()));
         }
         let mut rows: Vec<&GridRow> = self.grid().rows.iter().collect();

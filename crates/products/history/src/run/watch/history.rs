@@ -15,11 +15,12 @@ use linerate_sys::random;
 use crate::conclude::change_point::change_points;
 use crate::run::record::{Labels, head, started_at, unix_ms};
 
-/// Runs that decide over the state: detection of a change takes 25, and it lasts for as many.
-const RUNS_KEPT: usize = 50;
-/// The same of a fleet, where each cell is judged: a fault may last for days.
-const FLEET_RUNS_KEPT: usize = 500;
-/// Trials of the runs of a fleet, which has one for each cell.
+/// Most runs that decide over the state: with 50 a path that stays slow was reported as recovered
+/// after 25 runs, because no run of before was left.
+const RUNS_KEPT: usize = 500;
+/// Runs that are kept however many trials they have: detection of a change takes 25.
+const RUNS_KEPT_MIN: usize = 50;
+/// Trials of more runs than these. A fleet has one for each cell.
 const TRIALS_KEPT: usize = 50_000;
 /// Reason of a run that was not made because the one before was not over.
 pub(in crate::run) const SKIPPED: &str = "skipped(overrun)";
@@ -104,11 +105,7 @@ impl History {
         });
         make_small(&mut run);
         self.runs.push(run);
-        let trials = self
-            .runs
-            .iter()
-            .rev()
-            .map(|run| (run.kind, run.trials.len()));
+        let trials = self.runs.iter().rev().map(|run| run.trials.len());
         let dropped = self.runs.len() - kept(trials);
         self.runs.drain(..dropped);
         self.dropped += dropped;
@@ -168,14 +165,18 @@ fn make_small(run: &mut RunRecord) {
     run.hosts.clear();
 }
 
-/// Number of the newest runs that are kept, by their kinds and trials, newest first.
-fn kept(runs: impl Iterator<Item = (RunKind, usize)>) -> usize {
+/// Number of the newest runs that are kept, by their numbers of trials, newest first.
+fn kept(trials: impl Iterator<Item = usize>) -> usize {
     let mut sum = 0;
-    let is_kept = |(at, (kind, trials)): &(usize, (RunKind, usize))| {
+    let is_kept = |(at, trials): &(usize, usize)| {
         sum += trials;
-        *at < RUNS_KEPT || (*kind == RunKind::Fleet && *at < FLEET_RUNS_KEPT && sum <= TRIALS_KEPT)
+        *at < RUNS_KEPT_MIN || sum <= TRIALS_KEPT
     };
-    runs.enumerate().take_while(is_kept).count()
+    trials
+        .take(RUNS_KEPT)
+        .enumerate()
+        .take_while(is_kept)
+        .count()
 }
 
 /// True if a run has values that can be compared. A fleet has them where some of its cells have.
@@ -231,7 +232,7 @@ fn last_runs(place: &Place, watch: &str) -> Option<(Vec<RunRecord>, usize)> {
     // The list has the newest run first.
     let mut rows = store.list(&filter).ok()?;
     rows.retain(|row| row.reason.as_deref() != Some(SKIPPED));
-    let kept = kept(rows.iter().map(|row| (row.kind, row.trials as usize)));
+    let kept = kept(rows.iter().map(|row| row.trials as usize));
     let load = |row: &linerate_store::RunRow| {
         let mut run = store.load(row.run_id).ok()?;
         make_small(&mut run);
@@ -239,4 +240,16 @@ fn last_runs(place: &Place, watch: &str) -> Option<(Vec<RunRecord>, usize)> {
     };
     let runs: Option<Vec<RunRecord>> = rows[..kept].iter().rev().map(load).collect();
     Some((runs?, rows.len() - kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_may_last_for_hundreds_of_runs_and_large_runs_are_fewer() {
+        let of = |runs, trials| kept(std::iter::repeat_n(trials, runs));
+        assert_eq!([of(30, 1), of(600, 1), of(600, 90)], [30, 500, 500]);
+        assert_eq!([of(600, 500), of(600, 9000)], [100, 50]);
+    }
 }
