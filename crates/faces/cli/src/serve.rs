@@ -174,7 +174,7 @@ pub(crate) struct ServeArgs {
     ///
     /// A link with a random token is printed once, or the token is that of --token-file. Outliers
     /// among labels and clients are marked.
-    #[arg(long, conflicts_with = "no_browser")]
+    #[arg(long)]
     web: bool,
     /// File with the token of --web: 22 to 256 letters, digits and -._~
     #[arg(long, value_name = "FILE", requires = "web")]
