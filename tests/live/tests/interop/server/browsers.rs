@@ -516,7 +516,10 @@ fn timed_the_page_in_chromium_shows_the_rates_of_a_shaped_path() {
         let text = shown
             .split_once(&format!("id=\"{id}\">"))
             .map(|(_, rest)| rest);
-        let value = text.and_then(|text| text.split('<').next()?.parse::<f64>().ok());
+        // On a busy machine the browser may be the limit.
+        let value = text.and_then(|text| text.split('<').next());
+        let value = value.map(|value| value.trim_start_matches("≥ ").parse());
+        let value = value.and_then(Result::<f64, _>::ok);
         value.unwrap_or_else(|| panic!("no {id}: {shown}"))
     };
     let (down, up, latency) = (figure("down"), figure("up"), figure("rtt"));
