@@ -6,7 +6,7 @@ use linerate_sys::sockopt;
 
 use super::open_stream::OpenStream;
 use super::settings::RunSettings;
-use super::strategy_trials::{Adjustable, BLOCKS, USUAL_BLOCKS};
+use super::strategy_trials::{Adjustable, BLOCKS, BLOCKS_WHERE_PACED, USUAL_BLOCKS};
 use crate::data::worker::{WorkerPool, is_adjustable, receive_waits, usual_call_bytes};
 
 /// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the
@@ -32,13 +32,15 @@ pub(super) fn adjustable(
         .filter(|open| open.stream.role == StreamRole::Receiver)
         .count();
     let may_spin = receiving >= SPIN_STREAMS_MIN && !measures_cpu;
+    let has_pacing_timers = has_pacing_timers(streams);
 
     Adjustable {
         blocks: match is_adjustable(spec) && receiving < streams.len() {
+            true if has_pacing_timers => BLOCKS_WHERE_PACED,
             true => BLOCKS,
             false => USUAL_BLOCKS,
         },
-        has_pacing_timers: has_pacing_timers(streams),
+        has_pacing_timers,
         receive_waits: if receiving > 0 {
             receive_waits(spec, may_spin)
         } else {
