@@ -32,15 +32,13 @@ pub(super) fn adjustable(
         .filter(|open| open.stream.role == StreamRole::Receiver)
         .count();
     let may_spin = receiving >= SPIN_STREAMS_MIN && !measures_cpu;
-    let has_pacing_timers = has_pacing_timers(streams);
 
     Adjustable {
         blocks: match is_adjustable(spec) && receiving < streams.len() {
-            true if has_pacing_timers => BLOCKS_WHERE_PACED,
+            true if has_pacing_timers(streams) => BLOCKS_WHERE_PACED,
             true => BLOCKS,
             false => USUAL_BLOCKS,
         },
-        has_pacing_timers,
         receive_waits: if receiving > 0 {
             receive_waits(spec, may_spin)
         } else {

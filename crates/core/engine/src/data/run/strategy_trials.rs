@@ -36,8 +36,6 @@ pub(super) struct Setting {
 pub(super) struct Adjustable {
     /// Blocks per send call in the order of the trials; the test begins with the first.
     pub(super) blocks: &'static [u16],
-    /// The kernel paces what is sent, by timers.
-    pub(super) has_pacing_timers: bool,
     /// Waits of receivers in the order of the trials.
     pub(super) receive_waits: &'static [ReceiveWait],
     /// Workers that receive at first, and the most that may.
@@ -59,8 +57,6 @@ pub(super) struct StrategyTrials {
     end_ns: Option<u64>,
     /// Frequent sleeps lead to a pause without a trial, once.
     presumes_pause: bool,
-    /// Segments out of order lead to shorter calls without a trial.
-    presumes_shorter_calls: bool,
     /// Trials that came to a decision.
     decided: u32,
     /// Shortest slot with this number of streams.
@@ -264,7 +260,6 @@ impl StrategyTrials {
             trials_from_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
             end_ns,
             presumes_pause: true,
-            presumes_shorter_calls: adjustable.has_pacing_timers,
             decided: 0,
             slot_ns,
             random,
@@ -371,11 +366,8 @@ impl StrategyTrials {
         }
 
         let is_disturbed = is_disturbed(since, now);
-        if is_disturbed && self.presumes_shorter_calls {
-            self.set_current(IoStrategy {
-                blocks_per_call: ORDERLY_BLOCKS,
-                ..self.current().io
-            });
+        if is_disturbed {
+            self.shorten_calls();
         }
         if cpu_share < CPU_SHARE_MIN || is_disturbed {
             return;
@@ -437,6 +429,18 @@ impl StrategyTrials {
             receive_wait,
             ..self.current().io
         });
+    }
+
+    /// Segments overtake each other: calls are no longer than those that keep their order, where
+    /// these are a candidate.
+    fn shorten_calls(&mut self) {
+        let current = self.current().io;
+        if current.blocks_per_call > ORDERLY_BLOCKS {
+            self.set_current(IoStrategy {
+                blocks_per_call: ORDERLY_BLOCKS,
+                ..current
+            });
+        }
     }
 
     /// This strategy is current from now on, if it is a candidate.

@@ -15,7 +15,6 @@ const WITH_SPIN: &[ReceiveWait] = &[
 ];
 const BOTH: Adjustable = Adjustable {
     blocks: BLOCKS,
-    has_pacing_timers: false,
     receive_waits: PAUSES,
     receivers: 1,
     receivers_max: 1,
@@ -456,7 +455,6 @@ fn pause_ends_when_data_becomes_rare() {
 fn blocks_where_paced(segments: u64) -> u16 {
     let paced = Adjustable {
         blocks: BLOCKS_WHERE_PACED,
-        has_pacing_timers: true,
         receive_waits: EVENT,
         ..BOTH
     };
@@ -525,7 +523,6 @@ fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
 fn nothing_adjustable_needs_no_trials() {
     let none = Adjustable {
         blocks: USUAL_BLOCKS,
-        has_pacing_timers: false,
         receive_waits: EVENT,
         receivers: 1,
         receivers_max: 1,
@@ -536,7 +533,6 @@ fn nothing_adjustable_needs_no_trials() {
 
 const RECEIVERS: Adjustable = Adjustable {
     blocks: USUAL_BLOCKS,
-    has_pacing_timers: false,
     receive_waits: EVENT,
     receivers: 1,
     receivers_max: 4,
@@ -587,7 +583,6 @@ fn numbers_of_receivers_double_up_to_the_most_and_begin_where_the_test_does() {
 fn unsent_data_is_limited_unless_that_costs_rate() {
     let unsent = Adjustable {
         blocks: USUAL_BLOCKS,
-        has_pacing_timers: false,
         receive_waits: EVENT,
         receivers: 1,
         receivers_max: 1,
