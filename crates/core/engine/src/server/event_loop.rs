@@ -1,19 +1,19 @@
 //! The control thread of a server: accepts connections, assigns them to the dialects, and lets time
 //! pass for both.
 
+mod reload;
+
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
-use linerate_model::policy::ServerPolicy;
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_sys::poll::{self, Interest, Ready};
 use linerate_sys::{OsError, clock, scheduling};
 
-use super::access::{AccessError, AccessList, read_text};
 use super::context::ServerContext;
 use super::dialect::{ServerDialect, Session, Stopped};
 use super::intake::Intake;
@@ -519,40 +519,6 @@ impl<'a> Server<'a> {
         }
 
         Err(interruption(&signal_text))
-    }
-
-    fn on_reload(&mut self) {
-        let (policy, mut warnings) = match self.interrupts.settings() {
-            None => (self.spec.policy.clone(), Vec::new()),
-            Some(Ok(settings)) => settings,
-            Some(Err(error)) => {
-                let text = format!("the settings stay as they were: {error}");
-                return self.context.out.warning(&text);
-            }
-        };
-        if let Err(error) = self.reload(policy, &mut warnings) {
-            warnings.push(format!("the lists of addresses stay as they were: {error}"));
-        } else {
-            self.context.out.server_event(&ServerEvent::Reloaded);
-        }
-        for warning in warnings {
-            self.context.out.warning(&warning);
-        }
-    }
-
-    /// Replaces what can change while the server runs. Tests that run keep their limits.
-    fn reload(
-        &mut self,
-        policy: ServerPolicy,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), AccessError> {
-        self.context.access = AccessList::load(&policy.access, read_text)?;
-        self.context.admission.replace_limits(&policy);
-        for dialect in &mut self.dialects {
-            warnings.extend(dialect.reload(&policy).err());
-        }
-        self.spec.policy = policy;
-        Ok(())
     }
 
     /// Lets the last messages reach the clients: a connection that is closed too early takes them
