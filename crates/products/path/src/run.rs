@@ -1,6 +1,5 @@
 //! The phases of a test against a server, native or of iperf3, and the report of them.
 
-mod beside;
 mod ceilings;
 mod examination;
 mod far_hops;
@@ -11,6 +10,7 @@ mod native;
 mod ndt7;
 mod observers;
 mod searches;
+mod side_measures;
 mod side_probe;
 mod stamp;
 mod steering;

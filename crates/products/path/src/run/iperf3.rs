@@ -13,9 +13,9 @@ use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::absent::{self, IPERF3_ONLY};
 use linerate_model::path::{Dialect, PathSpec, PhaseKind, PhaseTransport};
 
-use super::beside::{Beside, Ended};
 use super::examination::{Examination, Examined, Start};
 use super::identity;
+use super::side_measures::{self, Ended, SideMeasures};
 use super::side_probe::Method;
 use super::steering::SharedObserver;
 use crate::conclude::unmeasured;
@@ -55,25 +55,16 @@ pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Exam
     let target = identity::unproven(&test.target, &established);
     let remote = established.remote;
     let mut planned = plan(&test.spec, Dialect::Iperf3);
-    start.observers.progress.line(&format!(
-        "{host}: an iperf3 server, {} s at most, identity unproven",
-        planned.estimate_s
-    ));
-
     // Its measures are named one by one.
     planned
         .absent
         .retain(|(name, _)| name != PhaseKind::Size.name());
-    let (method, refusal) = Method::choose(test, remote);
-    let peer = Iperf3Peer {
-        beside: Beside::new(method, established.connect_time),
+    let peer = |method| Iperf3Peer {
+        side: SideMeasures::new(method, established.connect_time),
         first: Some(established),
         has_facts: false,
     };
-    let mut examination = start.begin(peer, remote, target, method.kind(), &planned);
-    if let Some(reason) = refusal {
-        examination.lack(absent::LOADED_RTT, reason);
-    }
+    let mut examination = side_measures::begin(start, "iperf3", remote, target, &planned, peer);
 
     let is_interrupted =
         examination.run(&planned.phases, |examination, planned, progress| {
@@ -95,7 +86,7 @@ impl Examination<'_, Iperf3Peer> {
         load: LoadPlan,
         progress: PhaseProgress,
     ) -> Result<(), Ended> {
-        let load = fixed(load, &self.test.spec, self.peer.beside.method);
+        let load = fixed(load, &self.test.spec, self.peer.side.method);
         let mut spec = planned.spec.clone();
         spec.streams_max = load.streams_max;
 
@@ -106,7 +97,7 @@ impl Examination<'_, Iperf3Peer> {
             facts,
             ended,
         } = self.run_load(&spec, load, progress, observer.clone());
-        self.peer.beside.handshakes.extend(handshakes);
+        self.peer.side.handshakes.extend(handshakes);
         let reason = unmeasured(&result);
 
         if result.local.elapsed_ns > 0 {

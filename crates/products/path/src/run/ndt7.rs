@@ -21,9 +21,9 @@ use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{clock, socket, sockopt};
 use linerate_web::wire::client::Report;
 
-use super::beside::{Beside, Ended};
 use super::examination::{Examination, Examined, Start};
-use super::side_probe::{Method, SideProber};
+use super::side_measures::{self, Ended, SideMeasures};
+use super::side_probe::SideProber;
 use super::steering::{SharedObserver, ShownLoad};
 use crate::conclude::unmeasured;
 use crate::plan::{LoadPlan, PlannedPhase, plan};
@@ -49,14 +49,14 @@ const MISSING: [&str; 11] = [
 struct Ndt7Peer {
     /// The connection of the first test, until it begins.
     first: Option<Connection>,
-    beside: Beside,
+    side: SideMeasures,
     /// It reported the state of its kernel.
     has_kernel: bool,
 }
 
-impl AsMut<Beside> for Ndt7Peer {
-    fn as_mut(&mut self) -> &mut Beside {
-        &mut self.beside
+impl AsMut<SideMeasures> for Ndt7Peer {
+    fn as_mut(&mut self) -> &mut SideMeasures {
+        &mut self.side
     }
 }
 
@@ -71,20 +71,12 @@ pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
     target.connect_ns = Some(clock::as_ns(first.connect_time));
 
     let planned = plan(&test.spec, Dialect::Ndt7);
-    start.observers.progress.line(&format!(
-        "{host}: an ndt7 server, {} s at most, identity unproven",
-        planned.estimate_s
-    ));
-    let (method, refusal) = Method::choose(test, remote);
-    let peer = Ndt7Peer {
-        beside: Beside::new(method, first.connect_time),
+    let peer = |method| Ndt7Peer {
+        side: SideMeasures::new(method, first.connect_time),
         first: Some(first),
         has_kernel: false,
     };
-    let mut examination = start.begin(peer, remote, target, method.kind(), &planned);
-    if let Some(reason) = refusal {
-        examination.lack(absent::LOADED_RTT, reason);
-    }
+    let mut examination = side_measures::begin(start, "ndt7", remote, target, &planned, peer);
 
     let is_interrupted =
         examination.run(
@@ -131,7 +123,7 @@ impl Examination<'_, Ndt7Peer> {
         let observer = SharedObserver::default();
         let mut begun = observer.clone();
         let local = socket::local_addr(&connection.fd).ok();
-        let (test, remote, method) = (self.test, self.remote, self.peer.beside.method);
+        let (test, remote, method) = (self.test, self.remote, self.peer.side.method);
         let mut steered = Steered {
             shown: ShownLoad::new(load, progress, self.observers.reborrow(), None),
             prober: None,
@@ -153,7 +145,7 @@ impl Examination<'_, Ndt7Peer> {
             .map(SideProber::finish)
             .unwrap_or_default();
         result.local = own(&connection, direction, &moved);
-        result.local.hops = self.peer.beside.hops.end();
+        result.local.hops = self.peer.side.hops.end();
         result.remote = server(direction, &moved);
         self.peer.has_kernel |= kernel(&moved.reports).is_some();
         let reason = unmeasured(&result);
@@ -182,7 +174,7 @@ impl Examination<'_, Ndt7Peer> {
         };
         let connection =
             connect(&target, self.interrupts).map_err(|error| Ended::Failed(error.to_string()))?;
-        self.peer.beside.connected(connection.connect_time);
+        self.peer.side.connected(connection.connect_time);
         Ok(connection)
     }
 

@@ -1,18 +1,21 @@
 //! What is measured beside the tests of a server whose protocol has no probes: delays and hops.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_engine::Interrupts;
 use linerate_engine::hops::PathTrace;
 use linerate_model::outcome::{Error, Outcome};
-use linerate_model::path::{ConcurrentProbes, PhaseKind, PhaseResult, ProbeSample};
+use linerate_model::path::{
+    ConcurrentProbes, PathTarget, PhaseKind, PhaseResult, ProbeSample, absent,
+};
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
-use super::examination::{Examination, Examined};
+use super::examination::{Examination, Examined, Start};
 use super::far_hops;
 use super::side_probe::{Method, SideProber};
-use crate::plan::PlannedPhase;
+use crate::plan::{PlannedPhase, PlannedTest};
 use crate::report::PhaseProgress;
 
 /// Why a phase did not reach its end.
@@ -22,23 +25,23 @@ pub(super) enum Ended {
 }
 
 /// Delays and hops of the path to such a server.
-pub(super) struct Beside {
+pub(super) struct SideMeasures {
     pub(super) method: Method,
     /// TCP handshakes of all tests.
     pub(super) handshakes: Vec<ProbeSample>,
     pub(super) hops: PathTrace,
 }
 
-impl Beside {
+impl SideMeasures {
     /// The first connection was made within `connect_time`, some moments ago.
     pub(super) fn new(method: Method, connect_time: Duration) -> Self {
-        let mut beside = Self {
+        let mut side = Self {
             method,
             handshakes: Vec::new(),
             hops: PathTrace::default(),
         };
-        beside.connected(connect_time);
-        beside
+        side.connected(connect_time);
+        side
     }
 
     /// A connection was made some moments ago.
@@ -49,7 +52,30 @@ impl Beside {
     }
 }
 
-impl<P: AsMut<Beside>> Examination<'_, P> {
+/// Begins the examination of a path to such a server; `peer` gets how delays are measured.
+pub(super) fn begin<'a, P>(
+    start: Start<'a>,
+    protocol: &str,
+    remote: SocketAddr,
+    target: PathTarget,
+    planned: &PlannedTest,
+    peer: impl FnOnce(Method) -> P,
+) -> Examination<'a, P> {
+    let test = start.test;
+    start.observers.progress.line(&format!(
+        "{}: an {protocol} server, {} s at most, identity unproven",
+        test.target.host, planned.estimate_s
+    ));
+
+    let (method, refusal) = Method::choose(test, remote);
+    let mut examination = start.begin(peer(method), remote, target, method.kind(), planned);
+    if let Some(reason) = refusal {
+        examination.lack(absent::LOADED_RTT, reason);
+    }
+    examination
+}
+
+impl<P: AsMut<SideMeasures>> Examination<'_, P> {
     /// Runs all phases; true if a signal ended them.
     pub(super) fn run(
         &mut self,

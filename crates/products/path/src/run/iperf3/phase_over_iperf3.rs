@@ -20,8 +20,8 @@ use linerate_sys::clock;
 use super::result::{self, Collected};
 use crate::plan::{LoadPlan, headers_bytes};
 use crate::report::PhaseProgress;
-use crate::run::beside::{Beside, Ended, sample, wait};
 use crate::run::examination::Examination;
+use crate::run::side_measures::{Ended, SideMeasures, sample, wait};
 use crate::run::side_probe::{Method, SideProber};
 use crate::run::steering::{SharedObserver, ShownLoad};
 use crate::spec::PathTest;
@@ -31,12 +31,12 @@ pub(super) struct Iperf3Peer {
     /// The connection of the first test, until it begins.
     pub(super) first: Option<Established>,
     pub(super) has_facts: bool,
-    pub(super) beside: Beside,
+    pub(super) side: SideMeasures,
 }
 
-impl AsMut<Beside> for Iperf3Peer {
-    fn as_mut(&mut self) -> &mut Beside {
-        &mut self.beside
+impl AsMut<SideMeasures> for Iperf3Peer {
+    fn as_mut(&mut self) -> &mut SideMeasures {
+        &mut self.side
     }
 }
 
@@ -78,7 +78,7 @@ impl Examination<'_, Iperf3Peer> {
             shown: ShownLoad::new(plan, progress, self.observers.reborrow(), None),
             test: self.test,
             remote: self.remote,
-            method: self.peer.beside.method,
+            method: self.peer.side.method,
             until: plan.duration_max,
             prober: None,
             has_started: false,
@@ -118,7 +118,7 @@ impl Examination<'_, Iperf3Peer> {
             std::mem::take(&mut load.samples),
         );
 
-        result.local.hops = self.peer.beside.hops.end();
+        result.local.hops = self.peer.side.hops.end();
 
         finished(result, ran)
     }
