@@ -85,7 +85,7 @@ pub enum ServerEvent {
     },
 }
 
-/// What a test page measured, as far as it says so.
+/// What a test page measured, as far as it sent it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageResult {
     /// Label that the page was opened with, or the address of the client.

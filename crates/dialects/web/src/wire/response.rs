@@ -27,7 +27,7 @@ pub(super) fn accept_key(key: &str) -> String {
 
 /// A whole response, after which the connection ends.
 pub fn with_body(status: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
-    whole(status, content_type, TEST_PAGE, "", body)
+    with_fields(status, content_type, TEST_PAGE, "", body)
 }
 
 /// The page runs its own script alone, connects to its own server alone, and is in no frame.
@@ -36,7 +36,13 @@ const TEST_PAGE: &str = "default-src 'none'; script-src 'unsafe-inline'; style-s
                          frame-ancestors 'none'";
 
 /// As [`with_body`], with a Content Security Policy and more fields, each with its line end.
-pub fn whole(status: &str, content_type: &str, policy: &str, fields: &str, body: &[u8]) -> Vec<u8> {
+pub fn with_fields(
+    status: &str,
+    content_type: &str,
+    policy: &str,
+    fields: &str,
+    body: &[u8],
+) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}; charset=utf-8\r\nContent-Length: \
          {}\r\nConnection: close\r\nAllow: GET\r\nCache-Control: no-store\r\nX-Content-Type-Options: \
@@ -49,7 +55,7 @@ pub fn whole(status: &str, content_type: &str, policy: &str, fields: &str, body:
 /// Asks for user and password (RFC 7617).
 pub fn challenge() -> Vec<u8> {
     let field = "WWW-Authenticate: Basic realm=\"linerate\", charset=\"UTF-8\"\r\n";
-    whole(
+    with_fields(
         "401 Unauthorized",
         "text/plain",
         TEST_PAGE,

@@ -52,14 +52,14 @@ impl Status {
                 "Set-Cookie: {}={}; HttpOnly; SameSite=Strict; Path={PATH}\r\nLocation: {PATH}\r\n",
                 self.cookie_name, self.cookie
             );
-            return response::whole("303 See Other", "text/plain", policy, &fields, b"");
+            return response::with_fields("303 See Other", "text/plain", policy, &fields, b"");
         }
         let body = if request.path == LIVE {
             (self.page.content)()
         } else {
             (self.page.page)()
         };
-        response::whole("200 OK", "text/html", policy, "", body.as_bytes())
+        response::with_fields("200 OK", "text/html", policy, "", body.as_bytes())
     }
 
     pub(super) fn refusal() -> Vec<u8> {
