@@ -164,101 +164,27 @@ mod tests {
 
     use super::*;
 
-    /// Figure 2 of RFC 8762 with the identifier of figure 1 of RFC 8972, field by field.
-    const SENDER: [u8; 44] = [
-        0x00,
-        0x00,
-        0x01,
-        0x02, // sequence number
-        0x83,
-        0xaa,
-        0x7e,
-        0x80,
-        0x80,
-        0x00,
-        0x00,
-        0x00, // timestamp
-        0x80 | 24,
-        0xfe, // error estimate
-        0x12,
-        0x34, // session identifier
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0, // zero
-    ];
+    /// Figure 2 of RFC 8762 with the identifier of figure 1 of RFC 8972: sequence number, timestamp,
+    /// error estimate, session identifier; zeros to the end.
+    const SENDER: &str = "00000102 83aa7e8080000000 98fe 1234";
 
-    /// Figure 5 of RFC 8762 with the identifier of figure 3 of RFC 8972.
-    const REFLECTED: [u8; 44] = [
-        0x00,
-        0x00,
-        0x00,
-        0x09, // sequence number
-        0x83,
-        0xaa,
-        0x7e,
-        0x82,
-        0x40,
-        0x00,
-        0x00,
-        0x00, // timestamp
-        0x00,
-        0x01, // error estimate
-        0x12,
-        0x34, // session identifier
-        0x83,
-        0xaa,
-        0x7e,
-        0x82,
-        0x00,
-        0x00,
-        0x00,
-        0x00, // receive timestamp
-        0x00,
-        0x00,
-        0x01,
-        0x02, // session-sender sequence number
-        0x83,
-        0xaa,
-        0x7e,
-        0x80,
-        0x80,
-        0x00,
-        0x00,
-        0x00, // session-sender timestamp
-        0x80 | 24,
-        0xfe, // session-sender error estimate
-        0x00,
-        0x00, // zero
-        0x3f, // session-sender TTL
-        0x00,
-        0x00,
-        0x00, // zero
-    ];
+    /// Figure 5 of RFC 8762 with the identifier of figure 3 of RFC 8972: the same of the reflector,
+    /// receive timestamp; sequence number, timestamp and error estimate of the sender, zeros, TTL.
+    const REFLECTED: &str = "00000009 83aa7e8240000000 0001 1234 83aa7e8200000000 \
+                             00000102 83aa7e8080000000 98fe 0000 3f";
+
+    /// A packet by its fields in hexadecimal digits.
+    fn bytes(fields: &str) -> [u8; BASE_LEN] {
+        let digits: Vec<u32> = fields
+            .chars()
+            .filter_map(|digit| digit.to_digit(16))
+            .collect();
+        let mut packet = [0; BASE_LEN];
+        for (byte, pair) in packet.iter_mut().zip(digits.chunks(2)) {
+            *byte = (pair[0] << 4 | pair[1]) as u8;
+        }
+        packet
+    }
 
     fn sender() -> Head {
         let error = ErrorEstimate {
@@ -271,8 +197,9 @@ mod tests {
 
     #[test]
     fn fields_are_where_the_rfcs_have_them() {
-        assert_eq!(sender().packet(), SENDER);
-        assert_eq!(Head::decode(&SENDER), Some(sender()));
+        let (sent, back) = (bytes(SENDER), bytes(REFLECTED));
+        assert_eq!(sender().packet(), sent);
+        assert_eq!(Head::decode(&sent), Some(sender()));
         assert_eq!(sender().sent_ns(), 500_000_000);
 
         let reflected = Reflected {
@@ -281,12 +208,12 @@ mod tests {
             sender: sender(),
             ttl: 63,
         };
-        assert_eq!(reflected.packet(), REFLECTED);
-        assert_eq!(Reflected::decode(&REFLECTED), Some(reflected));
+        assert_eq!(reflected.packet(), back);
+        assert_eq!(Reflected::decode(&back), Some(reflected));
         assert_eq!(reflected.received_ns(), 2_000_000_000);
-        assert!(Reflected::decode(&REFLECTED[..LEN_MIN]).is_some());
-        assert_eq!(Reflected::decode(&REFLECTED[..LEN_MIN - 1]), None);
-        assert_eq!(Head::decode(&SENDER[..15]), None);
+        assert!(Reflected::decode(&back[..LEN_MIN]).is_some());
+        assert_eq!(Reflected::decode(&back[..LEN_MIN - 1]), None);
+        assert_eq!(Head::decode(&sent[..15]), None);
     }
 
     #[test]
