@@ -465,6 +465,17 @@ fn a_report_of_a_path_is_imported_shown_and_compared() {
     }
 }
 
+/// Runs a test twice, with its records in a store.
+fn two_tests(words: &[&str], store: &str) {
+    for _ in 0..2 {
+        let mut command = Command::new(ours().path());
+        command.args(words).args(["--store", store]);
+        Process::start(command)
+            .finish_within(Duration::from_secs(60))
+            .expect_code(0);
+    }
+}
+
 /// A test without a load has no rate, and its delay in the place of it.
 #[test]
 fn tests_without_a_load_are_listed_shown_and_compared_by_their_delay() {
@@ -473,9 +484,8 @@ fn tests_without_a_load_are_listed_shown_and_compared_by_their_delay() {
     let store_text = store.to_str().expect("UTF-8");
     let server = NativeHost::here().serve(&[]);
     let target = format!("127.0.0.1:{}", server.port);
-    for _ in 0..2 {
-        let mut command = Command::new(ours().path());
-        command.args([
+    two_tests(
+        &[
             "test",
             &target,
             "--only",
@@ -483,12 +493,9 @@ fn tests_without_a_load_are_listed_shown_and_compared_by_their_delay() {
             "--profile",
             "quick",
             "-q",
-        ]);
-        command.args(["--store", store_text]);
-        Process::start(command)
-            .finish_within(Duration::from_secs(60))
-            .expect_code(0);
-    }
+        ],
+        store_text,
+    );
 
     let row = &runs(&store)[0];
     assert_eq!(row["primary"][0], "idle_rtt_p50_ns", "{row:#}");
@@ -513,25 +520,18 @@ fn comparison_of_single_trials_prints_the_command_that_makes_five() {
     let server = NativeHost::here().serve(&[]);
     let target = format!("127.0.0.1:{}", server.port);
 
-    for _ in 0..2 {
-        let mut command = Command::new(ours().path());
-        command.args([
-            "test",
-            &target,
-            "--profile",
-            "quick",
-            "-b",
-            "20M",
-            "-q",
-            "--repeat",
-            "1",
-            "--store",
-            store_text,
-        ]);
-        Process::start(command)
-            .finish_within(Duration::from_secs(60))
-            .expect_code(0);
-    }
+    let words = [
+        "test",
+        &target,
+        "--profile",
+        "quick",
+        "-b",
+        "20M",
+        "-q",
+        "--repeat",
+        "1",
+    ];
+    two_tests(&words, store_text);
 
     let mut command = Command::new(ours().path());
     command.args(["compare", "last~1", "last", "-v", "--store", store_text]);
