@@ -33,5 +33,6 @@ pub use processes::{
     terminal,
 };
 pub use sockets::{
-    caps, icmp, mptcp, sendfile_source, socket, sockopt, stream_io, tcp_info, udp, zerocopy,
+    caps, icmp, icmp_quote, mptcp, sendfile_source, socket, sockopt, stream_io, tcp_info, udp,
+    zerocopy,
 };

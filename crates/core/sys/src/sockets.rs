@@ -2,6 +2,7 @@
 
 pub mod caps;
 pub mod icmp;
+pub mod icmp_quote;
 pub mod mptcp;
 pub mod sendfile_source;
 pub mod socket;

@@ -87,6 +87,8 @@ const LOST_NS: u64 = 2_000_000_000;
 pub(super) const OTHER_FLOWS: usize = 3;
 /// Addresses that are kept of a hop.
 const ADDRESSES_MAX: usize = 4;
+/// TOS bytes that are kept of a hop.
+const TOS_MAX: usize = 4;
 
 impl HopTrace {
     /// A trace that has found nothing yet.
@@ -266,6 +268,23 @@ impl HopTrace {
         if answer.is_end {
             let nearest = self.end_ttl.map_or(probe.ttl, |end| end.min(probe.ttl));
             self.end_ttl = Some(nearest);
+        }
+    }
+
+    /// Takes the TOS byte of a probe as a router quotes it. Each flow has one probe per hop, so that
+    /// the address tells the hop.
+    pub(super) fn on_quote(&mut self, from: IpAddr, sent: u8, quoted: u8) {
+        let is_hop = |hop: &&mut HopState| {
+            [&hop.answers.addresses, &hop.answers.other_flows]
+                .iter()
+                .any(|known| known.contains(&from))
+        };
+        let Some(hop) = self.hops.iter_mut().find(is_hop) else {
+            return;
+        };
+        let known = &mut hop.answers.tos;
+        if known.len() < TOS_MAX && !known.contains(&(sent, quoted)) {
+            known.push((sent, quoted));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Sends the probes and reads their answers, in a thread of its own.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use linerate_native::wire::datagram::{DatagramHead, DatagramType, HEAD_LEN};
 use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::icmp_quote::QuotedDatagram;
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::udp::{self, ErrorOrigin};
 use linerate_sys::{scheduling, socket, sockopt};
@@ -40,14 +42,16 @@ enum Read {
     Answer(HopAnswer),
 }
 
-/// Descriptors of a tracer: its sockets, an event and the set of both.
-pub(crate) const DESCRIPTORS: u32 = 1 + OTHER_FLOWS as u32 + 2;
+/// Descriptors of a tracer: its sockets, that of the quotes, an event and the set of all.
+pub(crate) const DESCRIPTORS: u32 = 1 + OTHER_FLOWS as u32 + 3;
 const WAKE: u64 = u64::MAX;
+const QUOTES: u64 = u64::MAX - 1;
 /// Answers read per call.
 const ANSWERS_PER_CALL: usize = 64;
 /// Beginning of a quote: the head of the probe, and the extensions of the message behind it. RFC
 /// 4884 section 5.5 pads the quote to 128 bytes; stacks of labels are a few bytes more.
 const QUOTE_BYTES: usize = 512;
+const UDP_HEAD_LEN: usize = 8;
 /// Time to live of datagrams that are no probes, as Linux sets it.
 const TTL_USUAL: u8 = 64;
 
@@ -61,6 +65,9 @@ impl HopTracer {
         epoll.add(&wake, WAKE, Interest::READ)?;
         for (flow, fd) in (0..).zip(&sockets.fds) {
             epoll.add(fd, flow, Interest::READ)?;
+        }
+        if let Some(quotes) = &sockets.quotes {
+            epoll.add(quotes, QUOTES, Interest::READ)?;
         }
 
         trace.begin_phase();
@@ -120,10 +127,15 @@ impl Worker {
                 .wait(&mut events, Some(Duration::from_nanos(wait_ns)));
             self.offset.refresh();
             for event in &events {
-                match usize::try_from(event.token) {
-                    Ok(flow) if event.token != WAKE => self.receive(flow),
-                    _ => drop(self.wake.drain()),
+                match event.token {
+                    WAKE => drop(self.wake.drain()),
+                    // Last: what an answer says of its hop decides whose quote it is.
+                    QUOTES => {}
+                    flow => self.receive(flow as usize),
                 }
+            }
+            if events.iter().any(|event| event.token == QUOTES) {
+                self.receive_quotes();
             }
         }
 
@@ -196,6 +208,42 @@ impl Worker {
             received_ns: error.arrival_ns(self.offset, clock::monotonic_ns()),
             mpls_labels: extensions.map(mpls::labels).unwrap_or_default(),
         })
+    }
+
+    /// Headers of probes as routers quote them. The socket receives the errors of the whole host.
+    fn receive_quotes(&mut self) {
+        let Some(quotes) = &self.sockets.quotes else {
+            return;
+        };
+        let mut buffer = [0; QUOTE_BYTES];
+        for _ in 0..ANSWERS_PER_CALL {
+            match quotes.receive(&mut buffer) {
+                Ok(Some((from, Some(quote)))) => {
+                    if let Some(sent) = self.sent_tos(&quote) {
+                        self.trace.on_quote(from, sent, quote.tos);
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// TOS byte of the flow of the probe that is quoted; `None` of other datagrams.
+    fn sent_tos(&self, quote: &QuotedDatagram<'_>) -> Option<u8> {
+        let (ports, datagram) = quote.udp.split_first_chunk::<UDP_HEAD_LEN>()?;
+        let [from, to] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
+        let remote = SocketAddr::new(quote.to, to);
+        // RFC 792 demands the UDP header alone.
+        let is_ours = datagram.len() < HEAD_LEN
+            || DatagramHead::decode(datagram).is_some_and(|head| head.id() == self.sockets.id);
+
+        let mut flows = self.sockets.fds.iter().zip(&self.sockets.tos);
+        let (_, tos) = flows.find(|(fd, _)| {
+            let is_local = socket::local_addr(fd).is_ok_and(|local| local.port() == from);
+            is_ours && is_local && socket::peer_addr(fd).is_ok_and(|peer| peer == remote)
+        })?;
+        *tos
     }
 
     /// A reply of the other end itself.

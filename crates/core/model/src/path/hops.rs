@@ -31,6 +31,10 @@ pub struct HopAnswers {
     /// MPLS labels with which the probe reached the router (RFC 4950), outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mpls_labels: Vec<u32>,
+    /// TOS bytes of probes: as sent, and as the router quotes them. Empty without `CAP_NET_RAW`, at
+    /// most four.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tos: Vec<(u8, u8)>,
 }
 
 impl HopAnswers {
@@ -74,6 +78,10 @@ pub struct Hop {
     /// MPLS labels with which probes reached it, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mpls_labels: Vec<u32>,
+    /// TOS bytes of probes: as sent, and as the router quotes them. Empty where the tracing end had
+    /// no `CAP_NET_RAW`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tos: Vec<(u8, u8)>,
 }
 
 /// Round trips to a hop in one kind of phase.
@@ -143,9 +151,37 @@ pub struct PathHops {
 }
 
 impl PathHops {
+    /// Bits of the DSCP in a TOS byte (RFC 2474 section 3).
+    pub const DSCP: u8 = 0b1111_1100;
+    /// Bits of the ECN field (RFC 3168 section 5).
+    pub const ECN: u8 = 0b11;
+    const CE: u8 = 0b11;
+    /// ECN-capable, as probes are.
+    pub const ECT_0: u8 = 0b10;
+
     /// No end has an answer.
     pub fn is_empty(&self) -> bool {
         self.from_client.is_empty() && self.from_server.is_empty()
+    }
+
+    /// First hop that quotes changed bits of the TOS byte of probes in a direction. Probes that were
+    /// sent with other bits than `sent` do not count; a hop behind which they are as they were sent
+    /// has only a quote of its own.
+    pub fn first_changed(&self, direction: PathDirection, bits: u8, sent: u8) -> Option<&Hop> {
+        let hops = match direction {
+            PathDirection::Up => &self.from_client,
+            PathDirection::Down => &self.from_server,
+        };
+        let is_changed = |hop: &&Hop| {
+            let mut of_mark = hop.tos.iter().filter(|(as_sent, _)| as_sent & bits == sent);
+            let first = of_mark.next().map(|(_, quoted)| quoted & bits);
+            // A router may set CE on a capable packet (RFC 3168 section 5).
+            first.map(|quoted| quoted != sent && (bits, quoted) != (Self::ECN, Self::CE))
+        };
+
+        let known = hops.iter().filter(|hop| is_changed(hop).is_some());
+        let mut changed = known.rev().take_while(|hop| is_changed(hop) == Some(true));
+        changed.by_ref().last()
     }
 
     /// Hops from the client to the server, itself counted; `None` where the server did not answer.

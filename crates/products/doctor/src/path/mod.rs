@@ -22,7 +22,7 @@ use facts::busiest_thread;
 
 pub use facts::{PathRun, path_runs, sender_facts};
 pub use packets::record_path;
-pub use place::place;
+pub use place::{first_changed, place};
 
 /// Observations during one load phase beside the report.
 #[derive(Debug)]

@@ -1,7 +1,11 @@
 //! What became of packets on an examined path: their largest size, and the marks in their headers.
 
-use linerate_model::path::{EcnTreatment, PathDirection, PathReport, SizeResult, SizeSignal};
+use linerate_model::path::{
+    EcnTreatment, PathDirection, PathHops, PathReport, SizeResult, SizeSignal,
+};
 use linerate_model::snapshot::Snapshot;
+
+use super::place::first_changed;
 
 const SRC: &str = "test";
 
@@ -24,16 +28,21 @@ pub fn record_path(report: &PathReport, sends: PathDirection, snapshot: &mut Sna
     }
 
     let Some(marks) = &report.marks else { return };
-    let ecn = marks
-        .ecn
-        .iter()
-        .map(|(direction, treatment)| (*direction, treatment_name(*treatment).to_owned()));
+    let place = |direction, bits, sent| first_changed(&report.path, direction, bits, sent);
+    let ecn = marks.ecn.iter().map(|(direction, treatment)| {
+        let mut text = treatment_name(*treatment).to_owned();
+        if *treatment != EcnTreatment::Kept {
+            text += &place(*direction, PathHops::ECN, PathHops::ECT_0);
+        }
+        (*direction, text)
+    });
 
     let dscp = marks.dscp.iter().map(|(direction, sent, received)| {
         let text = if sent == received {
             KEPT.to_owned()
         } else {
-            format!("{sent} changed to {received}")
+            let place = place(*direction, PathHops::DSCP, sent << 2);
+            format!("{sent} changed to {received}{place}")
         };
         (*direction, text)
     });

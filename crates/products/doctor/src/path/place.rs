@@ -22,6 +22,23 @@ pub fn place(queue: &HopQueue, path: &PathHops) -> String {
     }
 }
 
+/// `, first seen at hop 3 (192.0.2.9)`: the hop that first received these bits of the TOS byte with
+/// another value than `sent`. It or the hop before changed them. Empty where no router quotes it.
+pub fn first_changed(path: &PathHops, direction: PathDirection, bits: u8, sent: u8) -> String {
+    let Some(hop) = path.first_changed(direction, bits, sent) else {
+        return String::new();
+    };
+    let from_client = match direction {
+        PathDirection::Up => Some(hop.hop),
+        PathDirection::Down => path.length().and_then(|len| len.checked_sub(hop.hop)),
+    };
+    match (from_client, hop.address) {
+        (Some(number), _) => format!(", first seen at {}", station(number, path)),
+        (None, Some(address)) => format!(", first seen at {address}"),
+        (None, None) => String::new(),
+    }
+}
+
 /// The hop that has the queue, or from which it is reached, and the hop behind it.
 fn ends(queue: &HopQueue, path: &PathHops) -> [String; 2] {
     let (first, last) = (queue.first_hop, queue.last_hop);

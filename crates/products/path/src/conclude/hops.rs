@@ -97,6 +97,7 @@ fn row(distance: u8, answers: &[(PhaseKind, &HopAnswers)]) -> Hop {
         both: under(PhaseKind::Both),
         mtu_bytes: None,
         mpls_labels: latest.map_or_else(Vec::new, |answers| answers.mpls_labels.clone()),
+        tos: latest.map_or_else(Vec::new, |answers| answers.tos.clone()),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use linerate_doctor::path::first_changed;
 use linerate_doctor::report as doctor;
 use linerate_document::blocks::Block;
 use linerate_document::number::{counted, percent};
 use linerate_model::numbers::bytes;
 use linerate_model::path::{
-    ClockMethod, Delay, EcnTreatment, LoadPhase, PathMtu, PathReport, PathState, PhaseKind,
-    SizeResult, SizeSignal, absent,
+    ClockMethod, Delay, EcnTreatment, LoadPhase, PathHops, PathMtu, PathReport, PathState,
+    PhaseKind, SizeResult, SizeSignal, absent,
 };
 use linerate_model::stored_name;
 
@@ -216,12 +217,18 @@ fn changed_marks(report: &PathReport) -> (Vec<String>, Vec<String>) {
         .dscp
         .iter()
         .filter(|(_, sent, arrived)| sent != arrived)
-        .map(|(way, sent, arrived)| format!("DSCP {sent} arrives as {arrived} {}", way.name()));
+        .map(|(way, sent, arrived)| {
+            let place = first_changed(&report.path, *way, PathHops::DSCP, sent << 2);
+            format!("DSCP {sent} arrives as {arrived} {}{place}", way.name())
+        });
     let ecn = marks
         .ecn
         .iter()
         .filter(|(_, treatment)| *treatment != EcnTreatment::Kept)
-        .map(|(way, treatment)| format!("ECN {} {}", stored_name(treatment), way.name()));
+        .map(|(way, treatment)| {
+            let place = first_changed(&report.path, *way, PathHops::ECN, PathHops::ECT_0);
+            format!("ECN {} {}{place}", stored_name(treatment), way.name())
+        });
 
     (dscp.collect(), ecn.collect())
 }

@@ -15,7 +15,8 @@ const PORT: u16 = 33434;
 /// Sockets of the trace.
 pub(super) fn open(test: &PathTest, server: SocketAddr) -> io::Result<HopSockets> {
     let remote = SocketAddr::new(server.ip(), PORT);
-    HopSockets::open(&remote, |fd| {
+    let dscps = [&[test.spec.dscp], test.spec.probe_dscps.as_slice()].concat();
+    HopSockets::open(&remote, &dscps, |fd| {
         bind(fd, &test.target.bind, &remote).map_err(io::Error::from)
     })
 }

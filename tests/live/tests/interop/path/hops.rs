@@ -171,6 +171,37 @@ fn a_router_with_a_smaller_mtu_to_the_client_is_named_by_the_server() {
     assert_eq!(found["size"]["down"]["reported_by"], hops[1]["address"]);
 }
 
+#[test]
+fn the_hop_that_first_receives_changed_dscp_and_ecn_is_named() {
+    let Some(chain) = Chain::new(3) else { return };
+    let server = NativeHost::within(chain.server());
+    let _server = server.serve(&[]);
+    let client = NativeHost::within(chain.client());
+
+    // Both families by both kinds of change: what the second router sends has lost its marks.
+    for (family, is_ipv6, address) in [("ip", false, "10.80.3.2"), ("ip6", true, "fd80:3::2")] {
+        let rule = format!(
+            "nft 'table {family} t {{ chain c {{ type filter hook postrouting priority 0; \
+             oifname {TO_SERVER} {family} dscp set cs0; \
+             oifname {TO_SERVER} {family} ecn set not-ect; }}; }}'"
+        );
+        assert!(chain.at_hop(2, &rule).status.success(), "{rule}");
+
+        let words = ["--only", "size,hops", "--probe-dscp", "46", "-v"];
+        let test = client.test(&chain.server_address(is_ipv6), &words);
+        let finished = test.finish_within(TIMEOUT);
+        // Lines are wrapped.
+        let text = finished.expect_code(0).stdout.split_whitespace();
+        let text = text.collect::<Vec<_>>().join(" ");
+        let place = format!("first seen at hop 3 ({address})");
+        for changed in ["DSCP 46 arrives as 0 up", "ECN cleared up"] {
+            let expected = format!("{changed}, {place}");
+            assert!(text.contains(&expected), "{expected} in {text}");
+        }
+        assert!(!text.contains("arrives as 0 down"), "{text}");
+    }
+}
+
 /// Sends "time exceeded" for every local port, with quotes that are no probe of ours.
 const FORGER: &str = r#"
 import socket, struct

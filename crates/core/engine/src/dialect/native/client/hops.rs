@@ -27,6 +27,7 @@ impl NativeClient {
         &mut self,
         spec: &PhaseSpec,
         place: u32,
+        dscps: &[u8],
         ready: &Ready,
         events: &mut EventLoop<'_>,
         result: &mut PhaseResult,
@@ -54,7 +55,8 @@ impl NativeClient {
 
         self.hops.local = socket::local_addr(&fd).ok();
         let target = self.probe_target(0);
-        let sockets = HopSockets::of_flow(fd, granted.id, &target.remote, |fd| {
+        let dscps = [&[spec.dscp], dscps].concat();
+        let sockets = HopSockets::of_flow(fd, granted.id, &target.remote, &dscps, |fd| {
             bind(fd, &target.bind, &target.remote).map_err(std::io::Error::from)
         });
         match sockets {

@@ -57,7 +57,7 @@ impl NativeClient {
             (PhaseKind::Down | PhaseKind::Up | PhaseKind::Both, Some(steering)) => {
                 let observers = LoadObservers {
                     prober: self.start_prober(spec, &ready, dscps, events, result)?,
-                    hops: self.open_hops(spec, hop_flow(spec), &ready, events, result)?,
+                    hops: self.open_hops(spec, hop_flow(spec), dscps, &ready, events, result)?,
                 };
                 let tokens = tokens(&ready.streams);
                 load_phase::run(self, spec, tokens, observers, steering, events, result)
@@ -71,7 +71,7 @@ impl NativeClient {
             _ => {
                 self.start_phase(events)?;
                 let prober = self.start_prober(spec, &ready, dscps, events, result)?;
-                let hops = self.open_hops(spec, hop_flow(spec), &ready, events, result)?;
+                let hops = self.open_hops(spec, hop_flow(spec), dscps, &ready, events, result)?;
                 self.start_hops(hops)?;
 
                 let paused = self.pause(spec.duration_max, events);
@@ -241,7 +241,7 @@ impl NativeClient {
                 .chain(dscps.iter().copied())
                 .collect();
             // Meanwhile the hops are found: later phases need only measure them.
-            let hops = self.open_hops(spec, hop_flow(spec), ready, events, result)?;
+            let hops = self.open_hops(spec, hop_flow(spec), dscps, ready, events, result)?;
             self.start_hops(hops)?;
             let found = path_mtu::examine(&fd, id, is_v6, self.first_rtt(), &marks);
 

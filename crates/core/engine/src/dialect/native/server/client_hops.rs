@@ -11,9 +11,13 @@ use crate::hops::HopSockets;
 /// Sockets from the address of the control connection to that of the client, and to no other: a
 /// client cannot direct the trace at another host. A client rarely has a UDP socket with the number
 /// of its control connection, so that its host answers "port unreachable".
-pub(super) fn open(control: BorrowedFd<'_>, device: Option<&str>) -> io::Result<HopSockets> {
+pub(super) fn open(
+    control: BorrowedFd<'_>,
+    device: Option<&str>,
+    dscp: u8,
+) -> io::Result<HopSockets> {
     let (local, remote) = (socket::local_addr(control)?, socket::peer_addr(control)?);
-    HopSockets::open(&remote, |fd| {
+    HopSockets::open(&remote, &[dscp], |fd| {
         if let Some(device) = device {
             sockopt::bind_device(fd, device)?;
         }

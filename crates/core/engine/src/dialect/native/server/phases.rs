@@ -244,7 +244,8 @@ impl Session {
 
         if phase.spec.hops {
             let device = shared.context.spec.local.bind.device.as_deref();
-            self.start_hops(device);
+            let dscp = phase.spec.dscp;
+            self.start_hops(device, dscp);
         }
 
         match started {

@@ -342,13 +342,13 @@ impl Session {
     }
 
     /// Traces the hops to the client until the phase ends.
-    pub(super) fn start_hops(&mut self, device: Option<&str>) {
+    pub(super) fn start_hops(&mut self, device: Option<&str>, dscp: u8) {
         let Some(connection) = &self.connection else {
             return;
         };
         let control = connection.fd.as_fd();
         // A host without descriptors for it sends no answers; the phase is the same without.
-        if let Err(error) = self.hops.start(|| client_hops::open(control, device)) {
+        if let Err(error) = self.hops.start(|| client_hops::open(control, device, dscp)) {
             tracing::debug!(client = self.id, %error, "no trace of the hops");
         }
     }
