@@ -59,7 +59,7 @@ bench-report: ## table and picture of BENCHMARKS.md, and all tables in target/be
 	python3 bench/report.py --all $(TARGET_DIR)/benchmarks.md
 
 pictures: ## draw docs/pictures from fixtures/records
-	UPDATE_SNAPSHOTS=1 $(CARGO) test --locked -p linerate --test pictures
+	UPDATE_SNAPSHOTS=1 $(CARGO) test --locked -p linerate --test library pictures
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly, cargo-fuzz)
 	cd tests/fuzz && for target in $$($(CARGO) +nightly fuzz list); do \

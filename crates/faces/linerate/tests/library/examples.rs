@@ -1,13 +1,13 @@
 //! The examples run to their end against a server of their own.
 
-#[path = "../examples/client.rs"]
+#[path = "../../examples/client.rs"]
 #[allow(dead_code, reason = "the test has no command line")]
 mod client;
-#[path = "../examples/diagnose.rs"]
+#[path = "../../examples/diagnose.rs"]
 mod diagnose;
-#[path = "../examples/server.rs"]
+#[path = "../../examples/server.rs"]
 mod server;
-#[path = "../examples/sweep.rs"]
+#[path = "../../examples/sweep.rs"]
 #[allow(dead_code, reason = "the test has no command line")]
 mod sweep;
 

@@ -1,5 +1,4 @@
 //! A panic while a view is shown: the terminal is put back although nothing is dropped.
-#![cfg(feature = "full")]
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -34,7 +33,7 @@ fn a_panic_leaves_the_terminal_as_it_was() {
             .output()
     };
     let command = format!(
-        "stty -a > {}; {test} --exact panics_while_a_view_is_shown --ignored --nocapture; stty -a \
+        "stty -a > {}; {test} --exact view::panics_while_a_view_is_shown --ignored --nocapture; stty -a \
          > {}; mv {} {}; read line",
         shown("before"),
         shown("new"),

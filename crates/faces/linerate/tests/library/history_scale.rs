@@ -1,6 +1,5 @@
 //! A history of 100,000 runs, as the commands read it: time and memory of a list, and time of a
 //! trend. `make live SUITE=history` runs it.
-#![cfg(feature = "full")]
 
 use std::collections::BTreeMap;
 use std::fs;
