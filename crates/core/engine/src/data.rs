@@ -5,6 +5,7 @@ pub(crate) mod files;
 pub(crate) mod idle_timeout;
 pub(crate) mod pacing;
 pub(crate) mod payload;
+pub(crate) mod plan;
 pub(crate) mod quota;
 pub(crate) mod run;
 pub(crate) mod socket;

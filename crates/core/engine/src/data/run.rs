@@ -4,7 +4,6 @@
 //! timeline. Its owner, the control thread, calls [`TestRun::poll`] when a deadline passed or a
 //! worker sent a notice, and gets back the events it has to handle.
 
-mod adjustable;
 mod adjusting;
 mod amount;
 mod data_path;
@@ -12,6 +11,7 @@ mod drain;
 mod incoming_cpus;
 mod load_sample;
 mod open_stream;
+mod plan_facts;
 mod pump_factory;
 mod settings;
 mod slot_pairs;
@@ -28,8 +28,9 @@ use linerate_model::{Event, Stream, StreamId, StreamRole, Transport};
 use linerate_sys::{OsError, clock, sockopt};
 
 use crate::data::idle_timeout::IdleTimeout;
+use crate::data::plan::plan;
 use crate::data::quota::Quota;
-use crate::data::worker::{Ended, Notice, Placement, RunControl, StreamAssignment, WorkerPool};
+use crate::data::worker::{Ended, Notice, RunControl, StreamAssignment, WorkerPool};
 use crate::error::{EngineError, Operation};
 use crate::measure::counters::{Counts, StreamCounters};
 use crate::measure::cpu_usage::CpuMeter;
@@ -73,6 +74,8 @@ pub(crate) struct TestRun {
     stop: Stop,
     /// Workers whose senders have not stopped yet, after a request.
     senders_stopping: Option<usize>,
+    /// Sockets of senders hold little that is not sent yet.
+    limits_unsent: bool,
     /// Absent while there is nothing to choose.
     trials: Option<StrategyTrials>,
     /// After `pool` is dropped no thread uses the sockets any more.
@@ -132,6 +135,7 @@ impl TestRun {
             started: None,
             stop: Stop::NotAsked,
             senders_stopping: None,
+            limits_unsent: false,
             trials: None,
             pool: None,
         })
@@ -357,36 +361,27 @@ impl TestRun {
     }
 
     fn start_workers(&mut self, assignments: Vec<StreamAssignment>) -> Result<(), EngineError> {
-        let placement = Placement {
-            pin_to: self.settings.cpu,
-            is_paced: self.settings.spec.pacing.rate_bps.is_some(),
-            has_pacing_timers: adjustable::has_pacing_timers(&self.streams),
-            makes_short_calls: adjustable::makes_short_calls(&self.settings.spec),
-            receives_large_blocks: adjustable::receives_large_blocks(&self.settings.spec),
-            incoming_cpu: incoming_cpus::only(&self.streams),
-        };
-        let pool = WorkerPool::start(&self.control, assignments, placement);
-        let pool = pool.map_err(Operation::CreateThread.failed())?;
+        let RunSettings {
+            spec, local, cpu, ..
+        } = &self.settings;
+        let cpus = plan_facts::usable_cpus(*cpu);
+        let facts = plan_facts::facts(&self.settings, &self.streams, &cpus);
+        let plan = plan(&facts);
+        let pool = WorkerPool::start(&self.control, assignments, plan, cpus, *cpu);
+        self.pool = Some(pool.map_err(Operation::CreateThread.failed())?);
 
-        if self.settings.local.io_strategy.is_none() {
-            let adjustable = adjustable::adjustable(&self.settings, &self.streams, &pool);
-            adjustable::limit_unsent(&self.streams, adjustable.unsent_limit);
-            let now_ns = clock::monotonic_ns();
-            let end_ns = self
-                .started
-                .as_ref()
-                .and_then(|started| started.timeline.planned_end_ns());
-
+        if local.io_strategy.is_none() {
+            self.limits_unsent = plan_facts::limit_unsent(spec, &self.streams);
+            let started = self.started.as_ref();
             self.trials = StrategyTrials::new(
-                &adjustable,
+                &plan_facts::adjustable(spec, &self.streams, &facts, &plan),
                 self.streams.len(),
-                now_ns,
-                end_ns,
+                clock::monotonic_ns(),
+                started.and_then(|started| started.timeline.planned_end_ns()),
                 Sequence::seeded(),
             );
         }
 
-        self.pool = Some(pool);
         Ok(())
     }
 

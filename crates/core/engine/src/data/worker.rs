@@ -34,7 +34,7 @@ pub(crate) use senders::stream_sender::{
 pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
 pub(crate) use threads::assignments::StreamAssignment;
 pub(crate) use threads::control::{Notice, RunControl};
-pub(crate) use threads::pool::{Placement, WorkerPool, threads_max};
+pub(crate) use threads::pool::WorkerPool;
 pub(crate) use threads::target::Target;
 
 /// Result of one call of [`Pump::pump`].

@@ -1,6 +1,5 @@
 //! Changes to the data plane while a test runs: number of threads, and settings of trials.
 
-use super::adjustable::limit_unsent;
 use super::load_sample::LoadSample;
 use super::{TestRun, incoming_cpus};
 
@@ -8,8 +7,7 @@ impl TestRun {
     /// Adjusts how many threads move the data.
     pub(super) fn adjust_workers(&mut self, now_ns: u64) {
         if let Some(pool) = &mut self.pool {
-            pool.follow_incoming_cpus(now_ns, |role| incoming_cpus::of_role(&self.streams, role));
-            pool.relieve_saturated(now_ns);
+            pool.adjust(now_ns, |role| incoming_cpus::of_role(&self.streams, role));
         }
     }
 
@@ -23,28 +21,17 @@ impl TestRun {
         }
 
         let (cpu_ns, waits) = pool.load();
-        let before = trials.in_force();
-
-        let setting = trials.advance(LoadSample {
+        let strategy = trials.advance(LoadSample {
             at_ns: now_ns,
             bytes: self.sampler.total_bytes(),
             cpu_ns,
             waits,
             disturbed_segments: self.sampler.disturbed_segments(),
-            receivers: pool.receivers(),
             polling_competes: pool.receivers_share_cpus()
                 || pool
                     .only_cpu()
                     .is_some_and(|cpu| incoming_cpus::only(&self.streams) == Some(cpu)),
         });
-        self.control.set_strategy(setting.io);
-
-        if before.limits_unsent != setting.limits_unsent {
-            limit_unsent(&self.streams, setting.limits_unsent);
-        }
-
-        if let Some(receivers) = setting.receivers {
-            pool.set_receivers(receivers);
-        }
+        self.control.set_strategy(strategy);
     }
 }

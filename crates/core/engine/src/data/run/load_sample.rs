@@ -12,8 +12,6 @@ pub(super) struct LoadSample {
     pub(super) waits: u64,
     /// Segments that were sent again or received out of order.
     pub(super) disturbed_segments: u64,
-    /// Workers that receive now.
-    pub(super) receivers: usize,
     /// A receiver that polls takes the CPU from what delivers the data, or from other receivers:
     /// data arrives on the only CPU of the workers, or there are more receivers than CPUs.
     pub(super) polling_competes: bool,

@@ -1,8 +1,8 @@
 //! Chooses how streams are written and read by comparing candidates while the test runs.
 //!
-//! Trials of settings at run time. The best number of blocks per send call, bytes unsent, whether a
-//! receiver should pause between two reads, and how many threads should receive, depends on the
-//! CPU, its caches, the placement of both ends and what else runs; constants of one machine are
+//! Trials of settings at run time. The best number of blocks per send call, and whether a receiver
+//! should pause between two reads, depends on the CPU, its caches, the placement of both ends and
+//! what else runs; constants of one machine are
 //! wrong on the next. So the current strategy is compared with one challenger at a time in pairs of
 //! short slots whose order is random, which cancels most of what neighbours of the machine do.
 //! Payload bytes per second decide; where they are equal, CPU time per byte does. The pairs are
@@ -22,27 +22,12 @@ use super::load_sample::LoadSample;
 use super::slot_pairs::{PAIRS_MAX, PAIRS_MIN, Pair, Slot, is_better};
 use crate::random::Sequence;
 
-/// Setting in force at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Setting {
-    pub(super) io: IoStrategy,
-    /// Workers that receive; `None` where no trial decides on them.
-    pub(super) receivers: Option<usize>,
-    /// Sockets hold little that is not sent yet.
-    pub(super) limits_unsent: bool,
-}
-
 /// Settings that the user left open.
 pub(super) struct Adjustable {
     /// Blocks per send call in the order of the trials; the test begins with the first.
     pub(super) blocks: &'static [u16],
     /// Waits of receivers in the order of the trials.
     pub(super) receive_waits: &'static [ReceiveWait],
-    /// Workers that receive at first, and the most that may.
-    pub(super) receivers: usize,
-    pub(super) receivers_max: usize,
-    /// Sockets may be limited to little unsent data.
-    pub(super) unsent_limit: bool,
 }
 
 /// The comparison of strategies during one test.
@@ -65,7 +50,7 @@ pub(super) struct StrategyTrials {
 }
 
 struct Candidate {
-    setting: Setting,
+    io: IoStrategy,
     /// No trial before this time.
     retry_ns: u64,
     /// Doubles with every rejection.
@@ -94,29 +79,6 @@ struct Trial {
     begin: LoadSample,
     until_ns: u64,
     pairs: Vec<Pair>,
-}
-
-/// Numbers of receiving workers that are compared, from one on each twice the one before, in the
-/// order of their trials: next to where the test begins more may be gained than further away. The
-/// first one is where it begins.
-fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
-    if max <= 1 {
-        return vec![None];
-    }
-
-    let doubled = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));
-    let mut counts: Vec<_> = doubled
-        .take_while(|count| *count < max)
-        .chain([max])
-        .collect();
-    let begin = counts
-        .iter()
-        .copied()
-        .find(|count| *count >= initial)
-        .unwrap_or(max);
-    counts.sort_by_key(|count| (*count).max(begin) / (*count).min(begin));
-
-    counts.into_iter().map(Some).collect()
 }
 
 /// Blocks per call that are compared, in the order of their trials; one is plain.
@@ -185,33 +147,13 @@ const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 
 impl Adjustable {
     /// Every combination, in the order of the trials.
-    fn settings(&self) -> Vec<Setting> {
-        let strategies = || {
-            self.blocks
-                .iter()
-                .flat_map(|blocks| self.receive_waits.iter().map(|wait| (*blocks, *wait)))
-        };
-
-        let limits = if self.unsent_limit {
-            &[true, false][..]
-        } else {
-            &[false]
-        };
-        let settings = receiver_counts(self.receivers, self.receivers_max)
-            .into_iter()
-            .flat_map(|receivers| {
-                limits.iter().flat_map(move |limits_unsent| {
-                    strategies().map(move |(blocks_per_call, receive_wait)| Setting {
-                        io: IoStrategy {
-                            blocks_per_call,
-                            receive_wait,
-                        },
-                        receivers,
-                        limits_unsent: *limits_unsent,
-                    })
-                })
-            });
-        settings.collect()
+    fn strategies(&self) -> impl Iterator<Item = IoStrategy> + '_ {
+        self.blocks.iter().flat_map(|blocks| {
+            self.receive_waits.iter().map(|wait| IoStrategy {
+                blocks_per_call: *blocks,
+                receive_wait: *wait,
+            })
+        })
     }
 }
 
@@ -227,25 +169,21 @@ impl StrategyTrials {
         let slot_ns = SLOT_PER_STREAM_NS
             .saturating_mul(streams as u64)
             .clamp(SLOT_MIN_NS, SLOT_MAX_NS);
-        let settings = adjustable.settings().into_iter();
-        let candidates: Vec<Candidate> = settings
-            .map(|setting| Candidate {
-                setting,
+        let candidates: Vec<Candidate> = adjustable
+            .strategies()
+            .map(|io| Candidate {
+                io,
                 retry_ns: 0,
                 backoff_ns: BACKOFF_MIN_NS,
             })
             .collect();
-        let initial = Setting {
-            io: IoStrategy {
-                receive_wait: INITIAL.receive_wait,
-                ..candidates.first()?.setting.io
-            },
-            limits_unsent: adjustable.unsent_limit,
-            ..candidates.first()?.setting
+        let initial = IoStrategy {
+            receive_wait: INITIAL.receive_wait,
+            ..candidates.first()?.io
         };
         let current = candidates
             .iter()
-            .position(|candidate| candidate.setting == initial)?;
+            .position(|candidate| candidate.io == initial)?;
 
         (candidates.len() > 1).then(|| Self {
             candidates,
@@ -274,9 +212,9 @@ impl StrategyTrials {
         }
     }
 
-    /// Best setting so far.
-    pub(super) fn current(&self) -> Setting {
-        self.candidates[self.current].setting
+    /// Best strategy so far.
+    pub(super) fn current(&self) -> IoStrategy {
+        self.candidates[self.current].io
     }
 
     /// Trials that came to a decision.
@@ -285,17 +223,8 @@ impl StrategyTrials {
     }
 
     /// Takes the totals at the end of a slot or a hold; returns what is in force from now on.
-    pub(super) fn advance(&mut self, now: LoadSample) -> Setting {
+    pub(super) fn advance(&mut self, now: LoadSample) -> IoStrategy {
         if now.at_ns < self.next_ns() {
-            return self.in_force();
-        }
-
-        if self
-            .in_force()
-            .receivers
-            .is_some_and(|receivers| receivers != now.receivers)
-        {
-            self.follow_growth(now);
             return self.in_force();
         }
 
@@ -308,11 +237,11 @@ impl StrategyTrials {
         self.in_force()
     }
 
-    /// Setting of the workers now.
-    pub(super) fn in_force(&self) -> Setting {
+    /// Strategy of the workers now.
+    fn in_force(&self) -> IoStrategy {
         match &self.state {
             State::Comparing(trial) if trial.is_challenger_first == trial.first.is_none() => {
-                self.candidates[trial.challenger].setting
+                self.candidates[trial.challenger].io
             }
             _ => self.current(),
         }
@@ -329,39 +258,12 @@ impl StrategyTrials {
         }
     }
 
-    /// Saturated workers were relieved by more: compares from there.
-    fn follow_growth(&mut self, now: LoadSample) {
-        let current = self.current();
-        let enough = |candidate: &Candidate| {
-            let receivers = candidate
-                .setting
-                .receivers
-                .filter(|receivers| *receivers >= now.receivers)?;
-            (Setting {
-                receivers: current.receivers,
-                ..candidate.setting
-            } == current)
-                .then_some(receivers)
-        };
-
-        let nearest = self
-            .candidates
-            .iter()
-            .enumerate()
-            .filter_map(|(index, candidate)| Some((enough(candidate)?, index)));
-        if let Some((_, index)) = nearest.min() {
-            self.current = index;
-        }
-
-        self.state = self.hold(now);
-    }
-
     /// Begins a trial when the workers are busy enough and a challenger is due.
     fn end_hold(&mut self, since: LoadSample, now: LoadSample) {
         let elapsed_ns = now.at_ns.saturating_sub(since.at_ns).max(1) as f64;
         let cpu_share = now.cpu_ns.saturating_sub(since.cpu_ns) as f64 / elapsed_ns;
         let waits_per_s = now.waits.saturating_sub(since.waits) as f64 * 1e9 / elapsed_ns;
-        if self.current().io.receive_wait != ReceiveWait::Event && waits_per_s < WAITS_PER_S_PLAIN {
+        if self.current().receive_wait != ReceiveWait::Event && waits_per_s < WAITS_PER_S_PLAIN {
             self.set_wait(ReceiveWait::Event);
         }
 
@@ -427,14 +329,14 @@ impl StrategyTrials {
     fn set_wait(&mut self, receive_wait: ReceiveWait) {
         self.set_current(IoStrategy {
             receive_wait,
-            ..self.current().io
+            ..self.current()
         });
     }
 
     /// Segments overtake each other: calls are no longer than those that keep their order, where
     /// these are a candidate.
     fn shorten_calls(&mut self) {
-        let current = self.current().io;
+        let current = self.current();
         if current.blocks_per_call > ORDERLY_BLOCKS {
             self.set_current(IoStrategy {
                 blocks_per_call: ORDERLY_BLOCKS,
@@ -445,15 +347,10 @@ impl StrategyTrials {
 
     /// This strategy is current from now on, if it is a candidate.
     fn set_current(&mut self, io: IoStrategy) {
-        let wanted = Setting {
-            io,
-            ..self.current()
-        };
-
         if let Some(index) = self
             .candidates
             .iter()
-            .position(|candidate| candidate.setting == wanted)
+            .position(|candidate| candidate.io == io)
         {
             self.current = index;
         }
@@ -463,27 +360,18 @@ impl StrategyTrials {
     fn due_challenger(&self, now: LoadSample, waits_per_s: f64) -> Option<usize> {
         let current = self.current();
         let is_due = |candidate: &Candidate| {
-            let Setting {
-                io:
-                    IoStrategy {
-                        blocks_per_call,
-                        receive_wait,
-                    },
-                receivers,
-                limits_unsent,
-            } = candidate.setting;
-            let differences = [
-                blocks_per_call != current.io.blocks_per_call,
-                receive_wait != current.io.receive_wait,
-                receivers != current.receivers,
-                limits_unsent != current.limits_unsent,
-            ];
+            let IoStrategy {
+                blocks_per_call,
+                receive_wait,
+            } = candidate.io;
+            let has_other_blocks = blocks_per_call != current.blocks_per_call;
+            let has_other_wait = receive_wait != current.receive_wait;
 
             let can_spare_wake_ups = receive_wait == ReceiveWait::Event
-                || current.io.receive_wait != ReceiveWait::Event
+                || current.receive_wait != ReceiveWait::Event
                 || waits_per_s >= WAITS_PER_S_PAUSE;
             let may_poll = receive_wait != ReceiveWait::Spin || !now.polling_competes;
-            differences.iter().filter(|differs| **differs).count() == 1
+            has_other_blocks != has_other_wait
                 && can_spare_wake_ups
                 && may_poll
                 && candidate.retry_ns <= now.at_ns
@@ -498,7 +386,7 @@ impl StrategyTrials {
         let order = |candidate: &Candidate| {
             (
                 candidate.retry_ns,
-                candidate.setting.io.receive_wait == current.io.receive_wait,
+                candidate.io.receive_wait == current.receive_wait,
             )
         };
         due.min_by_key(|(_, candidate)| order(candidate))

@@ -16,9 +16,6 @@ const WITH_SPIN: &[ReceiveWait] = &[
 const BOTH: Adjustable = Adjustable {
     blocks: BLOCKS,
     receive_waits: PAUSES,
-    receivers: 1,
-    receivers_max: 1,
-    unsent_limit: false,
 };
 /// Setting that trials begin with where sleeps are frequent.
 const WITH_PAUSE: IoStrategy = IoStrategy {
@@ -55,23 +52,11 @@ fn run(
     noise: f64,
     path: impl Fn(IoStrategy) -> (f64, f64),
 ) -> StrategyTrials {
-    run_settings(adjustable, seed, seconds, noise, |setting| path(setting.io))
-}
-
-/// The same where the number of receivers matters too. The number of workers is the one the trials
-/// set.
-fn run_settings(
-    adjustable: &Adjustable,
-    seed: u64,
-    seconds: u64,
-    noise: f64,
-    path: impl Fn(Setting) -> (f64, f64),
-) -> StrategyTrials {
     let mut trials = StrategyTrials::new(adjustable, 1, 0, None, Sequence::new(seed))
         .expect("something is adjustable");
     let mut random = Sequence::new(seed.wrapping_add(77));
 
-    let (mut now, mut setting) = (LoadSample::default(), trials.current());
+    let (mut now, mut strategy) = (LoadSample::default(), trials.current());
     while now.at_ns < seconds * 1_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         // A sum of uniform numbers is close to a normal one; their standard deviation is 1.
@@ -80,16 +65,14 @@ fn run_settings(
             .sum::<f64>()
             - 6.0;
 
-        let (bytes_per_ns, cpu_ns_per_byte) = path(setting);
+        let (bytes_per_ns, cpu_ns_per_byte) = path(strategy);
         let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
         let cpu_ns = now.cpu_ns + (bytes * cpu_ns_per_byte) as u64;
-        let receivers = setting.receivers.unwrap_or_default();
         now = LoadSample {
             cpu_ns,
-            receivers,
             ..now.after(elapsed_ns, bytes as u64)
         };
-        setting = trials.advance(now);
+        strategy = trials.advance(now);
     }
 
     trials
@@ -99,7 +82,7 @@ fn run_settings(
 fn first_check(trials: &mut StrategyTrials) -> (LoadSample, IoStrategy) {
     let elapsed_ns = trials.next_ns();
     let now = LoadSample::default().after(elapsed_ns, elapsed_ns * 5);
-    (now, trials.advance(now).io)
+    (now, trials.advance(now))
 }
 
 fn plain_is_best(strategy: IoStrategy) -> (f64, f64) {
@@ -123,11 +106,11 @@ fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
 fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
     for seed in 1..=20 {
         assert_eq!(
-            run(&BOTH, seed, 6, 0.2, plain_is_best).current().io,
+            run(&BOTH, seed, 6, 0.2, plain_is_best).current(),
             IoStrategy::PLAIN,
             "{seed}"
         );
-        let found = run(&BOTH, seed, 4, 0.1, long_pause_is_best).current().io;
+        let found = run(&BOTH, seed, 4, 0.1, long_pause_is_best).current();
         assert_eq!(pause_us(found), 100, "{seed}");
     }
 }
@@ -139,7 +122,7 @@ fn cpu_time_decides_between_equal_rates() {
         blocks: USUAL_BLOCKS,
         ..BOTH
     };
-    assert_eq!(pause_us(run(&pause, 5, 3, 0.01, path).current().io), 10);
+    assert_eq!(pause_us(run(&pause, 5, 3, 0.01, path).current()), 10);
 }
 
 #[test]
@@ -157,7 +140,7 @@ fn a_receiver_spins_only_where_that_is_faster() {
             (5.0, 0.14)
         }
     };
-    assert!(spins(run(&spin, 5, 3, 0.01, faster).current().io));
+    assert!(spins(run(&spin, 5, 3, 0.01, faster).current()));
 
     let equal = |strategy| {
         if spins(strategy) {
@@ -166,7 +149,7 @@ fn a_receiver_spins_only_where_that_is_faster() {
             (5.0, 0.14)
         }
     };
-    assert_eq!(pause_us(run(&spin, 5, 3, 0.01, equal).current().io), 10);
+    assert_eq!(pause_us(run(&spin, 5, 3, 0.01, equal).current()), 10);
 }
 
 #[test]
@@ -197,10 +180,10 @@ fn challengers_cost_little_however_slow_they_are() {
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, (elapsed_ns as f64 * slow(strategy)) as u64);
-        strategy = trials.advance(now).io;
+        strategy = trials.advance(now);
     }
 
-    assert_eq!(trials.current().io, WITH_PAUSE);
+    assert_eq!(trials.current(), WITH_PAUSE);
     assert!(trials.decided() > 4, "{}", trials.decided());
     let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(WITH_PAUSE));
     assert!(of_best > 0.98, "{of_best}");
@@ -237,7 +220,7 @@ fn after_first_check_of(
         ..LoadSample::default()
     };
 
-    trials.advance(sample).io.receive_wait
+    trials.advance(sample).receive_wait
 }
 
 #[test]
@@ -309,36 +292,27 @@ fn receivers_that_may_spin_do_so_before_any_trial() {
 fn the_first_trial_compares_spinning_with_a_pause() {
     let both = Adjustable {
         receive_waits: WITH_SPIN,
-        receivers: 1,
-        receivers_max: 4,
-        unsent_limit: true,
         ..BOTH
     };
     let mut trials =
         StrategyTrials::new(&both, 8, 0, None, Sequence::new(4)).expect("something is adjustable");
-    let mut now = LoadSample {
-        receivers: 1,
-        ..LoadSample::default()
-    };
+    let mut now = LoadSample::default();
     let challenger = loop {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, elapsed_ns * 5);
         trials.advance(now);
 
         if let State::Comparing(trial) = &trials.state {
-            break trials.candidates[trial.challenger].setting;
+            break trials.candidates[trial.challenger].io;
         }
     };
 
     let current = trials.current();
-    assert_eq!(current.io.receive_wait, ReceiveWait::Spin);
+    assert_eq!(current.receive_wait, ReceiveWait::Spin);
     assert_eq!(
         challenger,
-        Setting {
-            io: IoStrategy {
-                receive_wait: PRESUMED,
-                ..current.io
-            },
+        IoStrategy {
+            receive_wait: PRESUMED,
             ..current
         }
     );
@@ -360,7 +334,7 @@ fn a_receiver_never_spins_where_polls_compete() {
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, elapsed_ns * 5);
-        assert_ne!(trials.advance(now).io.receive_wait, ReceiveWait::Spin);
+        assert_ne!(trials.advance(now).receive_wait, ReceiveWait::Spin);
     }
 
     assert!(trials.decided() > 4, "{}", trials.decided());
@@ -374,20 +348,20 @@ fn streams_that_begin_late_in_the_first_check_pause_after_the_next() {
         at_ns: trials.next_ns(),
         ..LoadSample::default()
     };
-    assert_eq!(trials.advance(idle).io, INITIAL);
+    assert_eq!(trials.advance(idle), INITIAL);
 
     let elapsed_ns = trials.next_ns() - idle.at_ns;
     assert!(elapsed_ns < HOLD_NS);
     assert_eq!(
-        trials.advance(idle.after(elapsed_ns, elapsed_ns * 5)).io,
+        trials.advance(idle.after(elapsed_ns, elapsed_ns * 5)),
         WITH_PAUSE
     );
 }
 
 #[test]
 fn equal_strategies_are_not_exchanged_because_of_noise() {
-    let changed = (1..=100)
-        .filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != WITH_PAUSE);
+    let changed =
+        (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current() != WITH_PAUSE);
     assert!(changed.count() < 30);
 }
 
@@ -428,13 +402,13 @@ fn no_trial_begins_that_could_not_come_to_a_decision_before_the_end() {
 fn slow_path_is_left_alone() {
     // 100 Mbit/s, a hundredth of a CPU.
     let slow = run(&BOTH, 9, 5, 0.1, |_| (0.0125, 0.8));
-    assert_eq!((slow.current().io, slow.decided()), (INITIAL, 0));
+    assert_eq!((slow.current(), slow.decided()), (INITIAL, 0));
 }
 
 #[test]
 fn pause_ends_when_data_becomes_rare() {
     let mut trials = run(&BOTH, 4, 2, 0.05, long_pause_is_best);
-    assert!(pause_us(trials.current().io) > 0);
+    assert!(pause_us(trials.current()) > 0);
 
     let mut now = LoadSample {
         at_ns: trials.next_ns(),
@@ -447,7 +421,7 @@ fn pause_ends_when_data_becomes_rare() {
         trials.advance(now);
     }
 
-    assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
+    assert_eq!(trials.current().receive_wait, ReceiveWait::Event);
 }
 
 /// Blocks per call after 10 s where long calls are a fifth faster, and each period with them has
@@ -460,18 +434,18 @@ fn blocks_where_paced(segments: u64) -> u16 {
     };
     let mut trials =
         StrategyTrials::new(&paced, 1, 0, None, Sequence::new(3)).expect("several candidates");
-    assert_eq!(trials.current().io, INITIAL);
+    assert_eq!(trials.current(), INITIAL);
 
     let (mut now, mut setting) = (LoadSample::default(), trials.current());
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
-        let is_long = setting.io.blocks_per_call > ORDERLY_BLOCKS;
+        let is_long = setting.blocks_per_call > ORDERLY_BLOCKS;
         now = now.after(elapsed_ns, elapsed_ns * if is_long { 6 } else { 5 });
         now.disturbed_segments += if is_long { segments } else { 0 };
         setting = trials.advance(now);
     }
 
-    trials.current().io.blocks_per_call
+    trials.current().blocks_per_call
 }
 
 #[test]
@@ -492,7 +466,7 @@ fn disturbed(segments: u64) -> (IoStrategy, u32) {
         now = now.after(
             elapsed_ns,
             elapsed_ns
-                * if trials.in_force().io == WITH_PAUSE {
+                * if trials.in_force() == WITH_PAUSE {
                     2
                 } else {
                     5
@@ -502,7 +476,7 @@ fn disturbed(segments: u64) -> (IoStrategy, u32) {
         trials.advance(now);
     }
 
-    (trials.current().io, trials.decided())
+    (trials.current(), trials.decided())
 }
 
 #[test]
@@ -524,91 +498,6 @@ fn nothing_adjustable_needs_no_trials() {
     let none = Adjustable {
         blocks: USUAL_BLOCKS,
         receive_waits: EVENT,
-        receivers: 1,
-        receivers_max: 1,
-        unsent_limit: false,
     };
     assert!(StrategyTrials::new(&none, 1, 0, None, Sequence::new(1)).is_none());
-}
-
-const RECEIVERS: Adjustable = Adjustable {
-    blocks: USUAL_BLOCKS,
-    receive_waits: EVENT,
-    receivers: 1,
-    receivers_max: 4,
-    unsent_limit: false,
-};
-
-#[test]
-fn number_of_receivers_with_the_highest_rate_is_found() {
-    let receivers = |setting: Setting| setting.receivers.expect("a trial decides");
-    for best in [1, 2, 4] {
-        let path = |setting| (if receivers(setting) == best { 5.0 } else { 4.0 }, 0.2);
-        for seed in 1..=20 {
-            assert_eq!(
-                run_settings(&RECEIVERS, seed, 4, 0.05, path)
-                    .current()
-                    .receivers,
-                Some(best),
-                "{seed}"
-            );
-        }
-    }
-}
-
-#[test]
-fn trials_go_on_from_the_number_of_receivers_that_relief_led_to() {
-    let mut trials = StrategyTrials::new(&RECEIVERS, 1, 0, None, Sequence::new(3))
-        .expect("something is adjustable");
-    assert_eq!(trials.current().receivers, Some(1));
-    let sample = LoadSample {
-        receivers: 3,
-        ..LoadSample::default().after(trials.next_ns(), 1 << 30)
-    };
-    assert_eq!(trials.advance(sample).receivers, Some(4));
-}
-
-#[test]
-fn numbers_of_receivers_double_up_to_the_most_and_begin_where_the_test_does() {
-    assert_eq!(receiver_counts(1, 4), [Some(1), Some(2), Some(4)]);
-    assert_eq!(receiver_counts(2, 4), [Some(2), Some(1), Some(4)]);
-    assert_eq!(
-        receiver_counts(3, 10),
-        [Some(4), Some(2), Some(8), Some(10), Some(1)]
-    );
-    assert_eq!(receiver_counts(1, 1), [None]);
-}
-
-#[test]
-fn unsent_data_is_limited_unless_that_costs_rate() {
-    let unsent = Adjustable {
-        blocks: USUAL_BLOCKS,
-        receive_waits: EVENT,
-        receivers: 1,
-        receivers_max: 1,
-        unsent_limit: true,
-    };
-    for is_faster in [true, false] {
-        let path = |setting: Setting| {
-            (
-                if setting.limits_unsent == is_faster {
-                    5.0
-                } else {
-                    4.0
-                },
-                0.2,
-            )
-        };
-        assert_eq!(
-            run_settings(&unsent, 8, 3, 0.05, path)
-                .current()
-                .limits_unsent,
-            is_faster
-        );
-    }
-
-    let first = StrategyTrials::new(&unsent, 1, 0, None, Sequence::new(1))
-        .expect("something is adjustable")
-        .current();
-    assert!(first.limits_unsent);
 }

@@ -7,8 +7,8 @@ use linerate_model::{Event, Flow, StreamRole, Transport};
 use std::os::fd::AsFd;
 
 use super::TestRun;
-use super::adjustable::UNSENT_LIMIT_BYTES;
 use super::data_path::{self, StrategyUsed, ThreadsUsed};
+use super::plan_facts::UNSENT_LIMIT_BYTES;
 use super::strategy_trials::{self, StrategyTrials};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
@@ -67,10 +67,6 @@ impl TestRun {
     }
 
     fn strategy_used(&self) -> StrategyUsed {
-        let limits_unsent = self
-            .trials
-            .as_ref()
-            .is_some_and(|trials| trials.current().limits_unsent);
         let fixed = || {
             self.settings
                 .local
@@ -82,9 +78,9 @@ impl TestRun {
             strategy: self
                 .trials
                 .as_ref()
-                .map_or_else(fixed, |trials| trials.current().io),
+                .map_or_else(fixed, |trials| trials.current()),
             trials: self.trials.as_ref().map(StrategyTrials::decided),
-            unsent_limit_bytes: limits_unsent.then_some(UNSENT_LIMIT_BYTES),
+            unsent_limit_bytes: self.limits_unsent.then_some(UNSENT_LIMIT_BYTES),
             threads: self.pool.as_ref().map(|pool| ThreadsUsed {
                 senders: pool.senders(),
                 receivers: pool.receivers(),

@@ -3,9 +3,7 @@
 pub(super) mod assignments;
 pub(super) mod control;
 pub(super) mod group;
-pub(super) mod incoming_cpu_checks;
 pub(super) mod pool;
-pub(super) mod receiver_count;
-pub(super) mod scale_up;
 pub(super) mod target;
+pub(super) mod worker_checks;
 pub(super) mod worker_loop;

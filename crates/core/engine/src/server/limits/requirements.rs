@@ -16,8 +16,9 @@
 
 use linerate_model::workload::Shape;
 use linerate_model::{Direction, TestSpec, Transport};
+use linerate_sys::cpu;
 
-use crate::data::worker;
+use crate::data::plan;
 
 /// Upper bound of the resources of one test.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,7 +93,10 @@ impl Requirements {
     /// Resources that a test with `streams` streams needs here.
     pub(crate) fn of(spec: &TestSpec, streams: u32) -> Self {
         let streams = u64::from(streams.max(1));
-        let workers = worker::threads_max(usize::try_from(streams).unwrap_or(usize::MAX)) as u64;
+        let workers = plan::threads_max(
+            usize::try_from(streams).unwrap_or(usize::MAX),
+            cpu::online_cpus(),
+        ) as u64;
         // A sender that writes heads into its data has a block per stream; all others share theirs.
         let has_heads = spec.workload.trip_times || spec.workload.shape != Shape::Continuous;
         let blocks = match spec.direction {

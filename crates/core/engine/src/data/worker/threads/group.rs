@@ -9,6 +9,7 @@ use linerate_sys::{OsError, cpu};
 use super::assignments::{Assignments, Migration, Part, StreamAssignment};
 use super::control::RunControl;
 use super::worker_loop::{Worker, WorkerLoad};
+use crate::data::plan::GroupSize;
 
 /// The workers of a test that send, or those that receive.
 pub(crate) struct WorkerGroup {
@@ -18,14 +19,6 @@ pub(crate) struct WorkerGroup {
     active: usize,
     limits: GroupSize,
     pin_to: Option<u32>,
-}
-
-/// Number of workers of a group that has enough streams.
-#[derive(Clone, Copy)]
-pub(crate) struct GroupSize {
-    pub(crate) initial: usize,
-    /// Most of them, once those that run have no idle time.
-    pub(crate) max: usize,
 }
 
 struct WorkerHandle {

@@ -10,19 +10,13 @@ use std::time::{Duration, Instant};
 
 use linerate_model::StreamId;
 use linerate_model::spec::{IoStrategy, ReceiveWait};
+use linerate_sys::cpu;
 use linerate_sys::poll::{self, Interest};
 
 use super::*;
+use crate::data::plan::{PlanFacts, plan};
 use crate::data::worker::{Notice, Pump, Pumped, Scratch};
 
-const ANY_CPU: Placement = Placement {
-    pin_to: None,
-    is_paced: false,
-    has_pacing_timers: false,
-    makes_short_calls: false,
-    receives_large_blocks: false,
-    incoming_cpu: None,
-};
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Idle;
@@ -105,24 +99,40 @@ fn assignment(
     }
 }
 
-fn threads(roles: &[StreamRole], placement: Placement) -> usize {
-    let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
-    let (socket, _peer) = UnixStream::pair().expect("two sockets");
-    let streams = roles
-        .iter()
-        .enumerate()
-        .map(|(index, role)| assignment(index, &socket, *role, Box::new(Idle)));
+/// Starts the threads that are planned for these streams and changes to the facts.
+fn start(
+    control: &Arc<RunControl>,
+    streams: Vec<StreamAssignment>,
+    change: fn(&mut PlanFacts),
+) -> WorkerPool {
+    let usable = cpu::affinity().expect("an affinity");
+    let cpus: Vec<u32> = usable.cpus().map(|cpu| cpu as u32).collect();
+    let of_role = |role| streams.iter().filter(|stream| stream.role == role).count();
+    let mut facts = PlanFacts {
+        cpus: cpus.len(),
+        sent: of_role(StreamRole::Sender),
+        received: of_role(StreamRole::Receiver),
+        ..PlanFacts::default()
+    };
+    change(&mut facts);
+    let cpus = cpus[..facts.cpus].to_vec();
+    let pin_to = (cpus.len() == 1).then(|| cpus[0]);
+    WorkerPool::start(control, streams, plan(&facts), cpus, pin_to).expect("threads")
+}
 
-    WorkerPool::start(&control, streams.collect(), placement)
-        .expect("threads")
-        .size()
+fn large_blocks(facts: &mut PlanFacts) {
+    facts.receives_large_blocks = true;
+}
+
+fn large_blocks_on_one_cpu(facts: &mut PlanFacts) {
+    (facts.receives_large_blocks, facts.cpus) = (true, 1);
 }
 
 /// A pool whose workers always have more to do, and their calls.
 fn saturated(
     streams: usize,
     role: StreamRole,
-    placement: Placement,
+    change: fn(&mut PlanFacts),
 ) -> (WorkerPool, Receiver<(usize, ThreadId)>) {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
@@ -135,10 +145,7 @@ fn saturated(
         assignment(index, &socket, role, Box::new(pump))
     });
 
-    (
-        WorkerPool::start(&control, streams.collect(), placement).expect("threads"),
-        received,
-    )
+    (start(&control, streams.collect(), change), received)
 }
 
 /// Waits until the last calls of all streams came from this number of threads.
@@ -173,58 +180,6 @@ fn wait_for_threads(
     }
 }
 
-#[test]
-fn a_test_begins_with_a_thread_of_each_role_per_cpu_and_no_more_than_streams() {
-    for role in [StreamRole::Sender, StreamRole::Receiver] {
-        assert_eq!(threads(&[role; 128], ANY_CPU), cpu::online_cpus());
-        assert_eq!(threads(&[role], ANY_CPU), 1);
-    }
-}
-
-#[test]
-fn half_as_many_senders_begin_with_many_streams_that_timers_pace() {
-    let (by_timers, cpus) = (
-        Placement {
-            has_pacing_timers: true,
-            ..ANY_CPU
-        },
-        cpu::online_cpus(),
-    );
-    assert_eq!(
-        threads(&vec![StreamRole::Sender; 4 * cpus + 1], by_timers),
-        cpus.div_ceil(2)
-    );
-    assert_eq!(
-        threads(&vec![StreamRole::Sender; 4 * cpus], by_timers),
-        cpus,
-        "each has few"
-    );
-}
-
-#[test]
-fn a_sender_for_each_stream_begins_where_calls_are_short() {
-    let short = Placement {
-        makes_short_calls: true,
-        ..ANY_CPU
-    };
-    assert_eq!(threads(&[StreamRole::Sender; 10], short), 10);
-    assert_eq!(
-        threads(&[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX], short),
-        STREAMS_WITH_SENDER_EACH_MAX
-    );
-    assert_eq!(
-        threads(
-            &[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX + 1],
-            short
-        ),
-        cpu::online_cpus()
-    );
-    assert_eq!(
-        threads(&[StreamRole::Receiver; 128], short),
-        cpu::online_cpus()
-    );
-}
-
 /// The first CPUs that this thread may use, then others.
 fn cpus(count: usize) -> Vec<u32> {
     let usable = cpu::affinity().expect("an affinity");
@@ -240,27 +195,29 @@ fn cpus(count: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Checks until the number of workers has stayed for a while, with segments on these CPUs.
+/// Several checks with segments on these CPUs.
 fn follow(pool: &mut WorkerPool, incoming_cpus: &[u32]) {
     for _ in 0..20 {
-        let Some(due_ns) = pool.next_cpu_check_ns() else {
-            return;
-        };
-        pool.follow_incoming_cpus(due_ns, |_| incoming_cpus.to_vec());
+        pool.follow_incoming_cpus(|_| incoming_cpus.to_vec());
     }
 }
 
-fn many(role: StreamRole, placement: Placement) -> WorkerPool {
+/// Relieves workers that were saturated since the last call, where a check is due.
+fn relieve(pool: &mut WorkerPool) {
+    pool.adjust(clock::monotonic_ns(), |_| Vec::new());
+}
+
+fn many(role: StreamRole, change: fn(&mut PlanFacts)) -> WorkerPool {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
     let streams =
         (0..20 * cpu::online_cpus()).map(|index| assignment(index, &socket, role, Box::new(Idle)));
-    WorkerPool::start(&control, streams.collect(), placement).expect("threads")
+    start(&control, streams.collect(), change)
 }
 
 #[test]
 fn there_is_a_receiver_for_each_cpu_that_data_arrives_on() {
-    let (mut pool, online) = (many(StreamRole::Receiver, ANY_CPU), cpu::online_cpus());
+    let (mut pool, online) = (many(StreamRole::Receiver, |_| {}), cpu::online_cpus());
     for (arrives_on, receivers) in [
         (1, 1),
         (0, 1),
@@ -273,14 +230,9 @@ fn there_is_a_receiver_for_each_cpu_that_data_arrives_on() {
     }
 }
 
-const LARGE: Placement = Placement {
-    receives_large_blocks: true,
-    ..ANY_CPU
-};
-
 #[test]
 fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all() {
-    let (mut pool, online) = (many(StreamRole::Receiver, LARGE), cpu::online_cpus());
+    let (mut pool, online) = (many(StreamRole::Receiver, large_blocks), cpu::online_cpus());
     let several = if online == 1 { 20 } else { 8 * online };
     assert_eq!(pool.receivers(), online);
     assert!(!pool.receivers_share_cpus());
@@ -297,63 +249,11 @@ fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all
 }
 
 #[test]
-fn a_receiver_for_each_stream_begins_where_data_arrives_on_the_only_cpu() {
-    let roles = [StreamRole::Receiver; 100];
-    let on_first = Placement {
-        pin_to: Some(0),
-        incoming_cpu: Some(0),
-        ..LARGE
-    };
-    assert_eq!(threads(&roles[..8], on_first), 8);
-    assert_eq!(threads(&roles, on_first), 64);
-    assert_eq!(
-        threads(
-            &roles,
-            Placement {
-                receives_large_blocks: false,
-                ..on_first
-            }
-        ),
-        1,
-        "each is woken often"
-    );
-
-    for incoming_cpu in [None, Some(1)] {
-        assert_eq!(
-            threads(
-                &roles,
-                Placement {
-                    incoming_cpu,
-                    ..on_first
-                }
-            ),
-            1
-        );
-    }
-}
-
-#[test]
-fn receivers_of_a_test_both_ways_are_no_more_than_its_senders() {
-    let roles = [[StreamRole::Receiver; 8], [StreamRole::Sender; 8]].concat();
-    let on_first = Placement {
-        pin_to: Some(0),
-        incoming_cpu: Some(0),
-        ..LARGE
-    };
-    assert_eq!(threads(&roles, on_first), 2);
-}
-
-#[test]
 fn receivers_follow_data_from_and_to_the_only_cpu() {
-    let mut pool = many(
-        StreamRole::Receiver,
-        Placement {
-            pin_to: Some(0),
-            ..LARGE
-        },
-    );
+    let mut pool = many(StreamRole::Receiver, large_blocks_on_one_cpu);
     let streams = 20 * cpu::online_cpus();
-    for (arrives_on, receivers) in [(0, streams.min(64)), (1, 1)] {
+    let [only, other] = cpus(2)[..] else { return };
+    for (arrives_on, receivers) in [(only, streams.min(64)), (other, 1)] {
         follow(&mut pool, &[arrives_on]);
         assert_eq!(pool.receivers(), receivers);
     }
@@ -361,28 +261,17 @@ fn receivers_follow_data_from_and_to_the_only_cpu() {
 
 #[test]
 fn senders_of_many_streams_become_as_few_as_the_cpus_of_their_receiver() {
-    let mut pool = many(StreamRole::Sender, ANY_CPU);
+    let mut pool = many(StreamRole::Sender, |_| {});
     follow(&mut pool, &cpus(0));
     assert_eq!(pool.senders(), cpu::online_cpus());
     follow(&mut pool, &cpus(1));
     assert_eq!(pool.senders(), 1);
-    assert_eq!(pool.next_cpu_check_ns(), None);
 }
 
 #[test]
 fn senders_of_few_streams_or_with_a_rate_stay() {
-    let mut paced = many(
-        StreamRole::Sender,
-        Placement {
-            is_paced: true,
-            ..ANY_CPU
-        },
-    );
-    let (mut few, _calls) = saturated(
-        STREAMS_PER_FREE_SENDER * cpu::online_cpus(),
-        StreamRole::Sender,
-        ANY_CPU,
-    );
+    let mut paced = many(StreamRole::Sender, |facts| facts.has_rate = true);
+    let (mut few, _calls) = saturated(4 * cpu::online_cpus(), StreamRole::Sender, |_| {});
     for pool in [&mut paced, &mut few] {
         follow(pool, &cpus(1));
         assert_eq!(pool.senders(), cpu::online_cpus());
@@ -390,45 +279,26 @@ fn senders_of_few_streams_or_with_a_rate_stay() {
 }
 
 #[test]
-fn receivers_whose_number_a_trial_decides_do_not_follow() {
-    let mut pool = many(StreamRole::Receiver, ANY_CPU);
-    let most = 2 * cpu::online_cpus();
-    pool.set_receivers(most);
-    follow(&mut pool, &cpus(1));
-    assert_eq!(pool.receivers(), most);
-}
-
-#[test]
-fn a_stream_each_way_on_one_cpu_has_one_thread_unless_it_keeps_a_rate() {
-    let both = [StreamRole::Sender, StreamRole::Receiver];
-    let on_first = Placement {
-        pin_to: Some(0),
-        ..ANY_CPU
-    };
-    assert_eq!(threads(&both, on_first), 1);
-    assert_eq!(
-        threads(
-            &both,
-            Placement {
-                is_paced: true,
-                ..on_first
-            }
-        ),
-        2
-    );
-    assert_eq!(threads(&[both, both].concat(), on_first), 2);
+fn a_stream_each_way_on_one_cpu_has_one_thread() {
+    let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+    let (socket, _peer) = UnixStream::pair().expect("two sockets");
+    let roles = [StreamRole::Sender, StreamRole::Receiver].into_iter();
+    let streams = roles
+        .enumerate()
+        .map(|(index, role)| assignment(index, &socket, role, Box::new(Idle)));
+    let pool = start(&control, streams.collect(), |facts| facts.cpus = 1);
+    assert_eq!(pool.size(), 1);
 }
 
 #[test]
 fn saturated_receivers_get_up_to_two_threads_per_cpu() {
     let most = 2 * cpu::online_cpus();
     let streams = 4 * most;
-    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, ANY_CPU);
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, |_| {});
     wait_for_threads(most, streams, &calls, || {
-        pool.relieve_saturated(clock::monotonic_ns());
+        relieve(&mut pool);
     });
     assert_eq!(pool.size(), most);
-    assert_eq!(pool.next_relief_ns(), None);
 }
 
 /// Busy threads on this CPU until dropped.
@@ -462,32 +332,25 @@ impl Drop for Hogs {
 fn a_receiver_is_relieved_that_has_a_tenth_of_its_cpu() {
     let first = cpus(1)[0];
     let streams = 4;
-    let (mut pool, calls) = saturated(
-        streams,
-        StreamRole::Receiver,
-        Placement {
-            pin_to: Some(first),
-            ..LARGE
-        },
-    );
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, large_blocks_on_one_cpu);
 
     let _hogs = Hogs::on(first as usize, 9);
     wait_for_threads(streams, streams, &calls, || {
-        pool.relieve_saturated(clock::monotonic_ns());
+        relieve(&mut pool);
     });
 }
 
 #[test]
 fn receivers_that_relieve_a_saturated_one_stay_until_data_arrives_on_more_cpus() {
     let (streams, online) = (8 * cpu::online_cpus(), cpu::online_cpus());
-    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, LARGE);
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, large_blocks);
     follow(&mut pool, &cpus(1));
 
     let deadline = Instant::now() + DEADLINE;
     while pool.receivers() < 2 {
         assert!(Instant::now() < deadline, "not relieved");
         calls.recv_timeout(DEADLINE).expect("workers run");
-        pool.relieve_saturated(clock::monotonic_ns());
+        relieve(&mut pool);
     }
 
     let relieved = pool.receivers();
@@ -500,23 +363,20 @@ fn receivers_that_relieve_a_saturated_one_stay_until_data_arrives_on_more_cpus()
 #[test]
 fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle() {
     let streams = 8 * cpu::online_cpus();
-    let (mut pool, calls) = saturated(streams, StreamRole::Sender, ANY_CPU);
+    let (mut pool, calls) = saturated(streams, StreamRole::Sender, |_| {});
     follow(&mut pool, &cpus(1));
-    pool.scale_up = ScaleUp::new(clock::monotonic_ns(), || Some(Duration::ZERO));
+    pool.checks = WorkerChecks::new(clock::monotonic_ns(), || Some(Duration::ZERO));
 
-    for _ in 0..4 {
-        let due_ns = pool.next_relief_ns().expect("it may grow");
-        while clock::monotonic_ns() < due_ns {
-            calls.recv_timeout(DEADLINE).expect("workers run");
-        }
-        pool.relieve_saturated(clock::monotonic_ns());
+    // As long as several checks for saturated workers take at first.
+    let end = Instant::now() + Duration::from_millis(100);
+    while Instant::now() < end {
+        calls.recv_timeout(DEADLINE).expect("workers run");
+        relieve(&mut pool);
     }
 
     assert_eq!(pool.senders(), 1);
-    pool.scale_up = ScaleUp::new(clock::monotonic_ns(), || None);
-    wait_for_threads(cpu::online_cpus(), streams, &calls, || {
-        pool.relieve_saturated(clock::monotonic_ns());
-    });
+    pool.checks = WorkerChecks::new(clock::monotonic_ns(), || None);
+    wait_for_threads(cpu::online_cpus(), streams, &calls, || relieve(&mut pool));
 }
 
 #[test]
@@ -526,12 +386,12 @@ fn threads_that_wait_get_no_help() {
     let streams = (0..8)
         .map(|index| assignment(index, &socket, StreamRole::Receiver, Box::new(Idle)))
         .collect();
-    let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
+    let mut pool = start(&control, streams, |_| {});
     let size = pool.size();
 
-    for _ in 0..20 {
-        let due_ns = pool.next_relief_ns().expect("it may grow");
-        pool.relieve_saturated(due_ns);
+    for _ in 0..60 {
+        let due_ns = pool.next_check_ns().expect("it may grow");
+        pool.adjust(due_ns, |_| Vec::new());
     }
 
     assert_eq!(pool.size(), size);
@@ -541,15 +401,13 @@ fn threads_that_wait_get_no_help() {
 fn streams_follow_the_number_of_receivers_up_and_down() {
     let most = 2 * cpu::online_cpus();
     let streams = 3 * most;
-    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, ANY_CPU);
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, |_| {});
 
     for count in [most, 1, 2, most] {
-        pool.set_receivers(count);
+        pool.receivers.set_active(count);
         assert_eq!(pool.receivers(), count);
         wait_for_threads(count, streams, &calls, || {});
     }
-
-    assert_eq!(pool.receivers_max(), most);
 }
 
 /// A stream that has received `sent` bytes, which are counted when they are read, and its peer.
@@ -598,8 +456,8 @@ fn a_stop_while_streams_change_threads_still_reads_all_that_has_arrived() {
         let (streams, _peers): (Vec<_>, Vec<_>) = (0..STREAMS)
             .map(|index| with_data(index, BYTES, &bytes, Duration::ZERO))
             .unzip();
-        let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
-        pool.set_receivers(2);
+        let mut pool = start(&control, streams, |_| {});
+        pool.receivers.set_active(2);
         pool.request_stop(true);
         wait_for_stop(&control, pool.size());
         assert_eq!(bytes.load(Ordering::Relaxed), STREAMS * BYTES);
@@ -614,7 +472,7 @@ fn a_stop_waits_for_announced_migrations() {
 
     // A worker that acknowledges the stop before it reads is seen.
     let (announced, _other_peer) = with_data(1, 1, &bytes, Duration::from_millis(20));
-    let pool = WorkerPool::start(&control, vec![first], ANY_CPU).expect("threads");
+    let pool = start(&control, vec![first], |_| {});
     let migration = pool.receivers.announce_to_first();
 
     pool.request_stop(true);
@@ -635,11 +493,11 @@ fn a_stop_waits_for_announced_migrations() {
 
 #[test]
 fn no_thread_starts_after_a_stop() {
-    let (mut pool, _calls) = saturated(8, StreamRole::Receiver, ANY_CPU);
+    let (mut pool, _calls) = saturated(8, StreamRole::Receiver, |_| {});
     let size = pool.size();
     pool.request_stop(false);
     assert_eq!(pool.next_check_ns(), None);
-    pool.set_receivers(2 * cpu::online_cpus());
+    pool.adjust(u64::MAX, |_| cpus(2 * cpu::online_cpus()));
     assert_eq!(pool.size(), size);
 }
 
@@ -659,7 +517,7 @@ fn a_receiver_that_spins_sleeps_when_no_data_arrives_and_wakes_when_some_does() 
         bytes: Arc::clone(&bytes),
     };
     let stream = assignment(0, &socket, StreamRole::Receiver, Box::new(pump));
-    let pool = WorkerPool::start(&control, vec![stream], ANY_CPU).expect("threads");
+    let pool = start(&control, vec![stream], |_| {});
 
     let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
         let deadline = Instant::now() + DEADLINE;
