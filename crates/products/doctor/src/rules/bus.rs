@@ -187,13 +187,14 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     let shares = |other: &Nic<'_>| other.text_is("pci.upstream", slot.value);
 
     let period = nic.host.period()?;
-    let mut bits = 0.0;
-
+    let [mut received, mut sent] = [0.0; 2];
     for port in nic.host.nics().filter(shares) {
-        bits += 8.0 * (port.bytes("rx")? + port.bytes("tx")?);
+        received += port.bytes("rx")?;
+        sent += port.bytes("tx")?;
     }
 
-    let rate = bits / period.seconds;
+    // The link carries both directions at once, each at its full rate.
+    let rate = 8.0 * received.max(sent) / period.seconds;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     require(
         rate > 0.85 * usable,
@@ -203,7 +204,7 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
         .because(
-            "traffic of these ports",
+            "traffic of these ports in one direction",
             gbits(rate),
             format!("at most 0.85 of {:.1} Gbit/s", usable / 1e9),
         )
