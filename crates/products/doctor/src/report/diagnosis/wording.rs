@@ -79,17 +79,12 @@ fn owner(fact: &str) -> (String, String) {
 
 /// A counter, an offload or a kernel variable by its own name.
 fn name(key: &str) -> String {
-    let own = key
-        .strip_prefix("sysctl.")
-        .unwrap_or_else(|| key.rsplit('.').next().unwrap_or(key));
-    own.replace(
-        '_',
-        if key.starts_with("sysctl.") || key.contains(".drv.") {
-            "_"
-        } else {
-            " "
-        },
-    )
+    let last = key.rsplit('.').next().unwrap_or(key);
+    match key.strip_prefix("sysctl.") {
+        Some(variable) => variable.to_owned(),
+        None if key.contains(".drv.") => last.to_owned(),
+        None => last.replace('_', " "),
+    }
 }
 
 /// A number with its unit; a count is the bare number.
