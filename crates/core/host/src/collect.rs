@@ -3,16 +3,15 @@
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_model::snapshot::{Absence, Snapshot, Source};
 use linerate_sys::{clock, privileges, process};
 
-use crate::error::{ReadError, record_absent};
 use crate::kernel::HostCounters;
 use crate::kernel::cgroup::Group;
 use crate::kernel::file::Buffer;
 use crate::kernel::{self, cpu, procfs, sockets};
 use crate::nic::links::Link;
 use crate::nic::{ethtool, links, route, sysfs, tunnel};
+use crate::prelude::*;
 use crate::tc;
 
 const SOFTIRQS: &str = "/proc/softirqs";

@@ -3,16 +3,14 @@
 use std::net::IpAddr;
 
 use linerate_model::path::HostDrops;
-use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 
 use crate::collect::identity;
 use crate::kernel::HostCounters;
 use crate::kernel::file::Buffer;
-use crate::netlink::client::{NetlinkClient, dump};
-use crate::netlink::{attribute, u32_at};
 use crate::nic::links::{self, GET_LINK};
 use crate::nic::route::device_index;
+use crate::prelude::*;
 use crate::tc;
 
 /// Reads the counters, of the interface towards `peer` where they are those of an interface. Takes

@@ -15,7 +15,6 @@ mod ethtool_headings;
 mod hops;
 mod hosts;
 mod kernel_log;
-mod line_reader;
 mod lines;
 mod load;
 mod lshw;
@@ -164,7 +163,7 @@ fn cut(text: &str, max: usize) -> &str {
 mod tests {
     use linerate_model::snapshot::Source;
 
-    use super::line_reader::LineReader;
+    use super::lines::LineReader;
     use super::*;
 
     /// The facts in the output of a command, all lines of which its reader understands.

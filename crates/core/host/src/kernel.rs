@@ -16,12 +16,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use linerate_model::snapshot::{Absence, Snapshot, Value};
-
-use crate::error::{ReadError, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
 use crate::kernel::process::{descriptor_limits, kib_line_bytes};
-use crate::short_file::{names, read};
+use crate::prelude::*;
 
 /// Variables that decide about throughput, by directory.
 const VARIABLES: [(&str, &str); 5] = [

@@ -25,6 +25,7 @@ mod lab;
 mod netlink;
 mod nic;
 mod permits;
+mod prelude;
 mod recorder;
 mod sampler;
 mod short_file;

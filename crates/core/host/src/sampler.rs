@@ -3,21 +3,19 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 use linerate_sys::{clock, cpu};
 
 use crate::collect::identity;
-use crate::error::{ReadError, record_absent};
 use crate::kernel::HostCounters;
 use crate::kernel::cgroup::Group;
 use crate::kernel::file::Buffer;
 use crate::kernel::process::Processes;
 use crate::kernel::sockets::{Sockets, Tested};
-use crate::netlink::client::NetlinkClient;
 use crate::nic::ethtool::EthtoolQuery;
 use crate::nic::links::{self, GET_LINK, Link};
 use crate::nic::route;
+use crate::prelude::*;
 use crate::short_file;
 
 /// From this many sockets on, a dump of all of them takes too long for every sample.

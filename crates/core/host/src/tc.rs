@@ -4,14 +4,12 @@
 pub(crate) mod filters;
 pub(crate) mod shapers;
 
-use linerate_model::snapshot::{Absence, Quality, Snapshot};
 use linerate_sys::netlink::Family;
 
-use crate::netlink::client::dump;
-use crate::netlink::{attribute, text, u32_at, u64_at};
-use crate::short_file::read;
 use filters::Filters;
 use shapers::Classes;
+
+use crate::prelude::*;
 
 pub(crate) const GET_QDISC: u16 = 38;
 const GET_CLASS: u16 = 42;

@@ -135,20 +135,11 @@ fn by_role(key: &str, tested: Option<&str>) -> String {
 
 /// Identities and momentary values, which always differ.
 fn is_momentary(key: &str) -> bool {
-    const PARTS: [&str; 10] = [
-        ".ifindex",
-        ".drv.bus",
-        ".irq.total",
-        ".irq.busiest_cpu",
-        "uptime_seconds",
-        ".cur_khz",
-        ".current",
-        "sock.",
-        ".pci.addr",
-        ".pci.upstream",
-    ];
+    const PARTS: &str = "\
+        .ifindex .drv.bus .irq.total .irq.busiest_cpu uptime_seconds .cur_khz .current sock. \
+        .pci.addr .pci.upstream";
 
-    PARTS.iter().any(|part| key.contains(part))
+    PARTS.split(' ').any(|part| key.contains(part))
         || ["run.", "irq.", "mem."]
             .iter()
             .any(|group| key.starts_with(group))
@@ -194,48 +185,17 @@ fn is_off(words: &str) -> bool {
     words == "off" || words == "off [fixed]"
 }
 
-/// Effects of a fact on throughput and latency, by the beginning or a part of its key.
-const IMPACTS: [(&str, u8, &str); 26] = [
-    ("link.speed_mbps", 3, "speed of the link"),
-    ("link.duplex", 3, "half duplex at least halves the rate"),
-    (".net.mtu", 3, "different sizes of packets"),
-    (".qdisc.", 3, "shapers, pacing and queue lengths"),
-    ("pci.cur", 3, "bandwidth of the bus"),
-    ("feat.tcp-segmentation-offload", 2, "cost of sending"),
-    ("feat.generic-segmentation-offload", 2, "cost of sending"),
-    ("feat.generic-receive-offload", 2, "cost of receiving"),
-    (
-        "feat.rx-gro-hw",
-        2,
-        "received packets are merged by the NIC or not",
-    ),
-    (
-        "feat.large-receive-offload",
-        2,
-        "received packets are merged by the NIC or not",
-    ),
-    ("feat.scatter-gather", 2, "cost of sending"),
-    ("feat.tx-checksum", 2, "cost of sending"),
-    ("feat.rx-checksum", 2, "cost of receiving"),
-    (".ring.", 2, "length of the bursts that fit"),
-    (".chan.", 2, "CPUs that share the work"),
-    (".pause.", 2, "flow control of a slower receiver"),
-    (".coal.", 2, "interrupts against latency"),
-    ("numa.", 2, "distance between NIC and memory"),
-    ("cpu.", 2, "the CPUs"),
-    ("tcp_rmem", 2, "largest receive window"),
-    ("tcp_wmem", 2, "largest send buffer"),
-    ("tcp_congestion_control", 2, "reaction to loss"),
-    ("sysctl.net", 1, "a kernel variable of the network"),
-    (".drv.", 1, "driver or firmware"),
-    (".feat.", 1, "a feature of the NIC"),
-    ("limits.", 1, "a limit of the system"),
-];
-
+/// Effect of a fact on throughput and latency. Lines of the table have the beginning or a part of
+/// its key, the effect, and why.
 pub(crate) fn impact(key: &str) -> (u8, &'static str) {
-    // The first row that matches: the general ones, such as `.feat.`, are the last.
-    let row = IMPACTS.iter().find(|(part, _, _)| key.contains(part));
-    row.map_or((0, "no known effect"), |(_, impact, why)| (*impact, *why))
+    let effect = |line: &'static str| {
+        let mut columns = line.split(" | ");
+        let is_of_key = key.contains(columns.next()?);
+        let effect = (columns.next()?.parse().ok()?, columns.next()?);
+        is_of_key.then_some(effect)
+    };
+    let mut lines = include_str!("impacts.txt").lines();
+    lines.find_map(effect).unwrap_or((0, "no known effect"))
 }
 
 fn rules_of_one(comparison: &mut Comparison, a: &[Finding], b: &[Finding]) {

@@ -116,7 +116,7 @@ pub(crate) struct TestTraffic {
     /// Ports of its sockets here.
     pub(crate) ports: BTreeSet<u16>,
     /// Its `EtherType`s.
-    pub(crate) protocols: BTreeSet<u16>,
+    protocols: BTreeSet<u16>,
 }
 
 impl TestTraffic {

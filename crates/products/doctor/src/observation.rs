@@ -163,7 +163,7 @@ fn joined(
 ) -> Option<RunFacts> {
     let mut facts = direction(client)?.clone();
     let peers = server.and_then(&direction).into_iter().flatten();
-    for (name, value) in peers.filter(|(name, _)| REPORTED_BY_PEER.contains(&name.as_str())) {
+    for (name, value) in peers.filter(|(name, _)| is_reported_by_peer(name)) {
         // The client's loss is that of what it sent, once it has the server's count.
         let is_known = name == "loss_share" && facts.contains_key(name);
         if !is_known {
@@ -195,7 +195,7 @@ fn timeline(
             .flat_map(|other| &other.facts)
         {
             let receives = name == "received_bps" && !interval.facts.contains_key(name);
-            if receives || REPORTED_BY_PEER.contains(&name.as_str()) {
+            if receives || is_reported_by_peer(name) {
                 interval.facts.insert(name.clone(), value.clone());
             }
         }
@@ -221,32 +221,15 @@ fn vanished(facts: &mut RunFacts) {
 }
 
 /// Facts of a run that only the server has: about its threads and what it sent.
-const REPORTED_BY_PEER: [&str; 24] = [
-    "server_cpus",
-    "receiver_thread_cpu",
-    "sender_thread_cpu",
-    "rwnd_limited_share",
-    "sndbuf_limited_share",
-    "busy_share",
-    "idle_share",
-    "snd_wnd_bytes",
-    "min_rtt_us",
-    "mss_bytes",
-    "pmtu_bytes",
-    "rtt_us",
-    "rtt_inflation",
-    "congestion",
-    "reordered_segments",
-    "reordering",
-    "dsack_segments",
-    "retransmits",
-    "retransmit_share",
-    "sndbuf_bytes",
-    "notsent_bytes",
-    "sent_packets",
-    "received_packets",
-    "loss_share",
-];
+const REPORTED_BY_PEER: &str = "\
+    server_cpus receiver_thread_cpu sender_thread_cpu rwnd_limited_share sndbuf_limited_share \
+    busy_share idle_share snd_wnd_bytes min_rtt_us mss_bytes pmtu_bytes rtt_us rtt_inflation \
+    congestion reordered_segments reordering dsack_segments retransmits retransmit_share \
+    sndbuf_bytes notsent_bytes sent_packets received_packets loss_share";
+
+fn is_reported_by_peer(name: &str) -> bool {
+    REPORTED_BY_PEER.split(' ').any(|known| known == name)
+}
 
 /// One end as input of the rules: named by its role, with every run and its part in it.
 fn end(

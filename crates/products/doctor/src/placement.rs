@@ -7,7 +7,7 @@ use linerate_model::placement::{CpuShare, CpuShares, Placement, SharedCpus, cpu_
 use linerate_model::snapshot::Value;
 
 use crate::arithmetic::to_f64;
-use crate::ruling::{NoMatch, unknown};
+use crate::ruling::{Needed, NoMatch};
 use crate::scope::{Facts, Host, Nic, Scope};
 
 /// Groups of CPUs that are compared.
@@ -90,14 +90,8 @@ fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
 
 /// The other end of a test whose ends run on one host.
 pub(crate) fn other_end<'a>(host: &Host<'a>) -> Option<Host<'a>> {
-    let snapshot = host
-        .other
-        .filter(|_| host.runs().any(|run| run.is("same_host")))?;
-    Some(Host {
-        snapshot,
-        period: None,
-        other: Some(host.snapshot),
-    })
+    host.other_host()
+        .filter(|_| host.runs().any(|run| run.is("same_host")))
 }
 
 /// CPU time of the worker threads.
@@ -110,10 +104,7 @@ pub(crate) fn worker_shares(host: &Host<'_>) -> Result<Shares, NoMatch> {
             Some((cpu, host.snapshot.number(&format!("self.on_cpu.{key}"))?))
         });
     let percent: BTreeMap<u32, f64> = facts.collect();
-    shares(percent).map_or_else(
-        || unknown("self.on_cpu.*.percent", host.reason("self.on_cpu")),
-        Ok,
-    )
+    shares(percent).or_unknown("self.on_cpu.*.percent", host.reason("self.on_cpu"))
 }
 
 /// Receive soft interrupts.
@@ -124,10 +115,7 @@ pub(crate) fn softirq_shares(host: &Host<'_>) -> Result<Shares, NoMatch> {
             to_f64(delta.value),
         ))
     });
-    shares(deltas.collect()).map_or_else(
-        || unknown("softirq.net_rx.cpu*", host.reason("softirq.net_rx")),
-        Ok,
-    )
+    shares(deltas.collect()).or_unknown("softirq.net_rx.cpu*", host.reason("softirq.net_rx"))
 }
 
 /// Share of the interrupts of this interface each CPU took, the largest first.
@@ -152,7 +140,7 @@ pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
         *per_cpu.entry(cpu).or_default() += to_f64(grown);
     }
 
-    shares(per_cpu).map_or_else(|| unknown(nic.key("irq.total"), nic.reason("irq")), Ok)
+    shares(per_cpu).or_unknown(nic.key("irq.total"), nic.reason("irq"))
 }
 
 /// Parts of the sum, the largest first; `None` where it is zero.

@@ -57,17 +57,19 @@ pub struct Rule {
     pub(crate) judge: Judge,
 }
 
-/// Name of a rule and its judge.
+/// Path of the function of a rule, and its judge.
 pub(crate) type RuleRow = (&'static str, Judge);
 
 impl Rule {
     /// The rule with its line of the table; `None` where that lacks a column.
-    pub(crate) fn new((name, judge): RuleRow) -> Option<Self> {
+    pub(crate) fn new((path, judge): RuleRow) -> Option<Self> {
+        let name = path.rsplit(':').next()?.trim();
+        let id = name.to_uppercase().replace('_', "-");
         let lines = include_str!("rules.txt").lines();
         let mut columns = lines
             .map(|line| line.split(" | "))
             // The clone leaves the id in the iterator, to be read below.
-            .find(|columns| columns.clone().next() == Some(name))?;
+            .find(|columns| columns.clone().next() == Some(&*id))?;
         let mut next = || columns.next();
 
         Some(Self {

@@ -59,6 +59,25 @@ pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Res
     Err(NoMatch::missing(fact, why))
 }
 
+/// A value that a rule needs.
+pub(crate) trait Needed<T> {
+    /// Without it the rule is ruled out.
+    fn or_clear(self, reason: impl Into<String>) -> Result<T, NoMatch>;
+
+    /// Without it the rule cannot be checked.
+    fn or_unknown(self, fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch>;
+}
+
+impl<T> Needed<T> for Option<T> {
+    fn or_clear(self, reason: impl Into<String>) -> Result<T, NoMatch> {
+        self.map_or_else(|| clear(reason), Ok)
+    }
+
+    fn or_unknown(self, fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch> {
+        self.map_or_else(|| unknown(fact, why), Ok)
+    }
+}
+
 /// Adds a suspicion to an outcome that is unknown.
 pub(crate) trait Suspect {
     /// `suspicion` is added only when a fact is missing.
@@ -129,6 +148,19 @@ impl Match {
         self
     }
 
+    /// Lowers the confidence where something is not known for sure.
+    pub(crate) fn cap_if(self, applies: bool, cap: Confidence) -> Self {
+        if applies { self.cap(cap) } else { self }
+    }
+
+    pub(crate) fn severity_if(self, applies: bool, severity: Severity) -> Self {
+        if applies {
+            self.severity(severity)
+        } else {
+            self
+        }
+    }
+
     /// A command that helps and the one that restores the former state; both need the right to
     /// configure the network. Several are undone in reverse order.
     pub(crate) fn fix(mut self, (command, undo): Change) -> Self {
@@ -158,10 +190,10 @@ impl Match {
 
     pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
         let advice = advice.into();
-        self.advice = Some(
-            self.advice
-                .map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")),
-        );
+        self.advice = Some(match self.advice {
+            Some(former) => format!("{former}; {advice}"),
+            None => advice,
+        });
         self
     }
 

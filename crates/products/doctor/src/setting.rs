@@ -9,7 +9,7 @@ use crate::ruling::Match;
 use crate::scope::{Facts, Host, Nic};
 
 /// The advice in place of a command in which a value of others is no token.
-pub(crate) const NO_COMMAND: &str =
+const NO_COMMAND: &str =
     "there is no command to copy: a name or value in it has characters that a shell may interpret";
 
 impl Match {

@@ -4,7 +4,7 @@ mod direction;
 mod run_facts;
 
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::interval::StreamInterval;
+use linerate_model::interval::{StreamInterval, TcpInterval};
 use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{
@@ -83,8 +83,10 @@ impl TestTimeline {
                 let (start_s, end_s) = (ns_to_s(sum.start_ns), ns_to_s(sum.end_ns));
                 let seconds = ns_to_s(sum.end_ns.saturating_sub(sum.start_ns));
                 let rate_bps = rate_bps(sum.bytes, seconds);
-                direction.add_totals(&rows, seconds, rate_bps, report.last);
-                direction.add_interval(&rows, omit_s + start_s, omit_s + end_s, rate_bps);
+                let tcp: Vec<TcpInterval> = rows.iter().filter_map(|row| row.tcp).collect();
+                direction.add_totals(&rows, &tcp, seconds, rate_bps, report.last);
+                let period_s = [start_s, end_s].map(|s| omit_s + s);
+                direction.add_interval(&rows, &tcp, period_s, rate_bps);
             }
         }
     }

@@ -114,7 +114,7 @@ fn more_specific(
         limit::HOST_CPU | limit::SENDER_CPU if strongest(findings, "OFF-01").is_some() => {
             Some(limit::OFFLOAD)
         }
-        limit::PATH if run.text("phase").is_ok() => match narrowest_hop(scope, run) {
+        limit::PATH if run.is_examined() => match narrowest_hop(scope, run) {
             Ok(_) => Some(limit::PATH_RATE),
             Err(NoMatch::Unknown(_)) => None,
             Err(_) => Some(limit::PATH),

@@ -406,6 +406,20 @@ fn shaper_of_a_host_with_the_rate_of_the_test_is_its_limit_and_not_the_path() {
     assert_eq!(verdict.verdict, "path");
 }
 
+/// A link carries 52 Gbit/s in each direction at once: 26 in both do not fill it.
+#[test]
+fn both_directions_of_a_shared_card_do_not_share_its_bandwidth() {
+    let row = rows().find(|row| row.id == "PCI-03").expect("a row");
+    let halved: Vec<String> = row
+        .sick
+        .iter()
+        .map(|word| word.replace("=70", "=32"))
+        .collect();
+    let words: Vec<&str> = halved.iter().map(String::as_str).collect();
+    let judged = judged(&words);
+    assert!(judged.ruled_out.iter().any(|entry| entry.id == "PCI-03"));
+}
+
 /// A queue of some ms that overflows, and a path of microseconds whose round trip grows with the
 /// work of the hosts.
 #[test]

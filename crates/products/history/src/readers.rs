@@ -379,18 +379,9 @@ impl<'a> Reader<'a> {
         }
 
         let sha256 = document::sha256(value);
-        let (role, other) = match report.endpoint {
-            Endpoint::Client => ("client", "server"),
-            Endpoint::Server => ("server", "client"),
-        };
         // Both ends report the cookie of the test, so each finds the report of the other.
-        let key = |role: &str| {
-            report
-                .cookie
-                .as_ref()
-                .map(|cookie| format!("iperf3:{cookie}:{role}"))
-        };
-        let (source_key, twin_key) = (key(role).unwrap_or_else(|| sha256.clone()), key(other));
+        let (own, twin_key) = keys_of(report.cookie.as_deref(), report.endpoint);
+        let source_key = own.unwrap_or_else(|| sha256.clone());
 
         self.add(Imported {
             origin: self.origin(
@@ -461,18 +452,16 @@ impl<'a> Reader<'a> {
         (sha256, key): (String, &str),
         notes: Vec<String>,
     ) -> Origin {
-        let (format, name) = (format.to_owned(), self.name.map(str::to_owned));
-        let mut import = Import::new(format, sha256);
-        import.name = name;
-        import.key = Some(key.to_owned());
-        import.notes = notes;
-
-        let imported = Some(import);
-
+        let import = Import {
+            name: self.name.map(str::to_owned),
+            key: Some(key.to_owned()),
+            notes,
+            ..Import::new(format.to_owned(), sha256)
+        };
         Origin {
             tool: tool.to_owned(),
             version,
-            imported,
+            imported: Some(import),
             ..Origin::default()
         }
     }
@@ -536,37 +525,41 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self, test: &TextTest) {
-        let (role, other) = match test.endpoint() {
-            Endpoint::Client => ("client", "server"),
-            Endpoint::Server => ("server", "client"),
-        };
-        let key = |role: &str| {
-            test.cookie()
-                .map(|cookie| format!("iperf3:{cookie}:{role}"))
-        };
-        let source_key = key(role).unwrap_or_else(|| keys::sha256(test.key_text().as_bytes()));
-        let sha256 = keys::sha256(test.source().as_bytes());
+        let opening = &test.opening;
+        let (own, twin_key) = keys_of(opening.cookie.as_deref(), test.endpoint());
+        let source_key = own.unwrap_or_else(|| keys::sha256(test.key_text().as_bytes()));
+        let sha256 = keys::sha256(test.source.as_bytes());
         let format = format!("{}-text", test.tool_name());
         let note = "the values are those that were printed, with three digits";
 
         let imported = Imported {
             origin: self.origin(
                 test.tool_name(),
-                test.version().map(str::to_owned),
+                opening.version.clone(),
                 &format,
                 (sha256, &source_key),
                 vec![note.to_owned()],
             ),
             endpoint: test.endpoint(),
-            host_name: test.host_name().map(str::to_owned),
+            host_name: opening.host_name.clone(),
             started_unix_ms: test.started_unix_ms(self.utc_offset_s),
             events: test.events(self.utc_offset_s),
             source_key,
-            twin_key: key(other),
-            source: test.source().to_owned(),
+            twin_key,
+            source: test.source.clone(),
         };
         self.add(imported);
     }
+}
+
+/// The key of the report of an end, and that of the other end, by the cookie of the test.
+fn keys_of(cookie: Option<&str>, endpoint: Endpoint) -> (Option<String>, Option<String>) {
+    let (own, other) = match endpoint {
+        Endpoint::Client => ("client", "server"),
+        Endpoint::Server => ("server", "client"),
+    };
+    let key = |role: &str| Some(format!("iperf3:{}:{role}", cookie?));
+    (key(own), key(other))
 }
 
 /// A bracket or a comma of a list of documents.

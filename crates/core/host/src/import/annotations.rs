@@ -1,10 +1,9 @@
 //! Notes of users: `key=value` lines, and small tables of measurements.
 
 use linerate_model::runs;
-use linerate_model::snapshot::{Snapshot, Value};
 
-use super::lines::leading_number;
-use super::sections::Block;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:note";
 

@@ -1,9 +1,8 @@
 //! Facts of an interface that do not name it: PCI devices and interrupts. It is attached
 //! when all is read, so the order of the blocks does not matter.
 
-use linerate_model::snapshot::{Absence, Snapshot, Value};
-
 use crate::kernel::procfs::Interrupt;
+use crate::prelude::*;
 
 /// Facts not yet attributed to an interface.
 #[derive(Default)]

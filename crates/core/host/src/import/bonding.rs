@@ -1,11 +1,7 @@
 //! `/proc/net/bonding/*`: mode, hash policy and members of a bond.
 
-use linerate_model::snapshot::{Quality, Snapshot};
-
-use super::line_reader::LineReader;
-use super::lines::{field, leading_number};
-use super::sections::Block;
-use crate::recorder::Recorder;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:/proc/net/bonding";
 

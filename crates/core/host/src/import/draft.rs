@@ -1,16 +1,14 @@
 //! Reads the blocks of one host into a snapshot.
 
-use linerate_model::snapshot::{Snapshot, Source};
-
 use super::attribute::UnattributedFacts;
 use super::documents::Documents;
-use super::line_reader::LineReader;
+use super::lines::*;
 use super::reports::{ReadTests, Runs};
-use super::sections::Block;
 use super::{
     annotations, bonding, ethtool, hops, kernel_log, load, lshw, lspci, netstat, network, numactl,
     ovs, ping, ss, sysfs, system, tc, wireless,
 };
+use crate::prelude::*;
 
 /// A snapshot being assembled, with facts that can only be attached once everything was read.
 pub(super) struct Draft {

@@ -1,11 +1,9 @@
 //! Output of ethtool, of many versions.
 
-use linerate_model::snapshot::{Absence, Snapshot, Value};
-
-use super::ethtool_headings::{HEADINGS, Kind};
-use super::lines::{field, indent, leading_number, switch};
-use super::sections::Block;
-use crate::recorder::Recorder;
+use super::ethtool_headings::HEADINGS;
+use super::ethtool_headings::Kind::{self, *};
+use super::lines::*;
+use crate::prelude::*;
 
 /// Reads the output of one ethtool command line by line.
 pub(super) struct Reader<'a> {
@@ -50,7 +48,7 @@ impl<'a> Reader<'a> {
         let command = block.ethtool();
         // A grep'ed fragment of statistics has lost its heading.
         let statistics = command.filter(|(option, _)| matches!(*option, "-S" | "--statistics"));
-        let section = statistics.map(|(_, device)| Section::new(Kind::Statistics, device));
+        let section = statistics.map(|(_, device)| Section::new(Statistics, device));
 
         Self {
             command,
@@ -65,7 +63,7 @@ impl<'a> Reader<'a> {
             && self
                 .section
                 .as_ref()
-                .is_some_and(|section| section.kind == Kind::Other)
+                .is_some_and(|section| section.kind == Other)
         {
             self.section = None;
         }
@@ -90,15 +88,15 @@ impl<'a> Reader<'a> {
 
         let device = self.command.map(|(_, device)| device);
         let kind = match (text, device) {
-            ("NIC statistics:", Some(_)) => Kind::Statistics,
-            (text, Some(_)) if text.starts_with("driver: ") => Kind::Driver,
+            ("NIC statistics:", Some(_)) => Statistics,
+            (text, Some(_)) if text.starts_with("driver: ") => Driver,
             _ => return false,
         };
         self.section = Some(Section::new(kind, device.unwrap_or_default()));
         self.path.clear();
 
         // `driver: NAME` is also the first field of its section, and is read as one.
-        kind == Kind::Statistics
+        kind == Statistics
     }
 
     /// Request that the driver or the kernel refused.
@@ -146,30 +144,30 @@ impl<'a> Reader<'a> {
             return false;
         };
         let src = match section.kind {
-            Kind::Features => "import:ethtool -k",
-            Kind::Ring | Kind::Channels => "import:ethtool -g",
-            Kind::Pause => "import:ethtool -a",
-            Kind::Coalesce => "import:ethtool -c",
-            Kind::Driver => "import:ethtool -i",
-            Kind::Eee => "import:ethtool --show-eee",
-            Kind::Link | Kind::Statistics | Kind::Other => "import:ethtool",
+            Features => "import:ethtool -k",
+            Ring | Channels => "import:ethtool -g",
+            Pause => "import:ethtool -a",
+            Coalesce => "import:ethtool -c",
+            Driver => "import:ethtool -i",
+            Eee => "import:ethtool --show-eee",
+            Link | Statistics | Other => "import:ethtool",
         };
         let nic = &mut Recorder::new(snapshot, format!("nic.{}", section.device), src);
 
         match (section.kind, field(line)) {
-            (Kind::Statistics, _) => statistic(nic, &mut self.path, line),
-            (Kind::Link, Some(field)) => link(nic, section, field),
-            (Kind::Link, None) => link_modes(nic, section, line),
-            (Kind::Eee | Kind::Other, None) => line.starts_with(char::is_whitespace),
+            (Statistics, _) => statistic(nic, &mut self.path, line),
+            (Link, Some(field)) => link(nic, section, field),
+            (Link, None) => link_modes(nic, section, line),
+            (Eee | Other, None) => line.starts_with(char::is_whitespace),
             (_, None) => false,
-            (Kind::Features, Some(field)) => feature(nic, field),
-            (Kind::Ring, Some(field)) => sizes(nic, section, field, &RING),
-            (Kind::Channels, Some(field)) => sizes(nic, section, field, &CHANNELS),
-            (Kind::Pause, Some(field)) => pause(nic, field),
-            (Kind::Coalesce, Some(field)) => coalesce(nic, field),
-            (Kind::Driver, Some(field)) => driver(nic, field),
-            (Kind::Eee, Some(field)) => eee(nic, field),
-            (Kind::Other, Some(_)) => true,
+            (Features, Some(field)) => feature(nic, field),
+            (Ring, Some(field)) => sizes(nic, section, field, &RING),
+            (Channels, Some(field)) => sizes(nic, section, field, &CHANNELS),
+            (Pause, Some(field)) => pause(nic, field),
+            (Coalesce, Some(field)) => coalesce(nic, field),
+            (Driver, Some(field)) => driver(nic, field),
+            (Eee, Some(field)) => eee(nic, field),
+            (Other, Some(_)) => true,
         }
     }
 }
@@ -225,20 +223,11 @@ fn link(nic: &mut Recorder<'_>, section: &mut Section, (key, value): (&str, &str
         "Port" => nic.set("link.port", value),
         "Link detected" => nic.known("link.up", switch(value)),
         _ => {
-            const KNOWN: [&str; 10] = [
-                "Support",
-                "Advertised",
-                "Link partner",
-                "PHYAD",
-                "Transceiver",
-                "MDI-X",
-                "Wake-on",
-                "Current message",
-                "SecureOn",
-                "master-slave",
-            ];
+            const KNOWN: &str = "\
+                Support|Advertised|Link partner|PHYAD|Transceiver|MDI-X|Wake-on|Current message|\
+                SecureOn|master-slave";
 
-            return KNOWN.iter().any(|known| key.starts_with(known));
+            return KNOWN.split('|').any(|known| key.starts_with(known));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Kinds of output of ethtool and the words with which they begin.
 
+use Kind::*;
+
 /// Subject of an output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -18,15 +20,15 @@ pub(super) enum Kind {
 
 /// First words of outputs, before the name of the device.
 pub(super) const HEADINGS: [(&str, Kind); 11] = [
-    ("Settings for ", Kind::Link),
-    ("Features for ", Kind::Features),
-    ("Offload parameters for ", Kind::Features),
-    ("Ring parameters for ", Kind::Ring),
-    ("Channel parameters for ", Kind::Channels),
-    ("Pause parameters for ", Kind::Pause),
-    ("Coalesce parameters for ", Kind::Coalesce),
-    ("EEE settings for ", Kind::Eee),
-    ("Private flags for ", Kind::Other),
-    ("Time stamping parameters for ", Kind::Other),
-    ("RX flow hash indirection table for ", Kind::Other),
+    ("Settings for ", Link),
+    ("Features for ", Features),
+    ("Offload parameters for ", Features),
+    ("Ring parameters for ", Ring),
+    ("Channel parameters for ", Channels),
+    ("Pause parameters for ", Pause),
+    ("Coalesce parameters for ", Coalesce),
+    ("EEE settings for ", Eee),
+    ("Private flags for ", Other),
+    ("Time stamping parameters for ", Other),
+    ("RX flow hash indirection table for ", Other),
 ];

@@ -1,11 +1,9 @@
 //! Hops of a path: `mtr -r` and `mtr --json`, `traceroute`, `tracert` and `tracepath`.
 
-use linerate_model::snapshot::Snapshot;
 use serde_json::Value;
 
-use super::line_reader::LineReader;
-use super::lines::leading_number;
-use super::sections::Block;
+use super::lines::*;
+use crate::prelude::*;
 
 /// More than the field for the number of hops of a packet allows.
 const HOPS_MAX: usize = 256;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use linerate_model::runs;
-use linerate_model::snapshot::{Fact, Snapshot};
 
 use super::draft::{Draft, read_block};
+use super::lines::*;
 use super::reports::ReadTests;
-use super::sections::Block;
+use crate::prelude::*;
 
 /// The host of the lines of each text that name none; a text is the name of a file and its blocks.
 pub(super) fn of(texts: &[(&str, Vec<Block<'_>>)], read_tests: ReadTests<'_>) -> Vec<String> {

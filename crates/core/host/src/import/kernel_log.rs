@@ -3,11 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::snapshot::{Snapshot, Value};
-
-use super::line_reader::LineReader;
-use super::lines::leading_number;
-use super::sections::Block;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:dmesg";
 /// Speeds of one link that are kept.

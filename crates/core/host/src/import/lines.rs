@@ -1,4 +1,7 @@
-//! Parsers of words and numbers.
+//! What the readers of output have in common: lines, words and numbers.
+
+pub(super) use super::sections::Block;
+use crate::prelude::*;
 
 /// `key: value`, both without blanks around them.
 pub(super) fn field(line: &str) -> Option<(&str, &str)> {
@@ -57,6 +60,15 @@ pub(super) fn tc_rate_bps(word: &str) -> Option<f64> {
     };
 
     Some(number * factor)
+}
+
+/// Reads the lines of one kind of output.
+pub(super) trait LineReader {
+    /// Reads a line; true if it was understood.
+    fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool;
+
+    /// Records what is known at the end of the block.
+    fn finish(&mut self, _: &mut Snapshot) {}
 }
 
 #[cfg(test)]

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::snapshot::Snapshot;
-
-use super::line_reader::LineReader;
-use super::lines::leading_number;
-use super::sections::Block;
+use super::lines::*;
+use crate::prelude::*;
 
 /// Samples that are kept, each of one CPU or of all.
 const SAMPLES_MAX: usize = 65_536;

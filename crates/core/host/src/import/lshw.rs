@@ -1,11 +1,7 @@
 //! Output of `lshw -class network`.
 
-use linerate_model::snapshot::{Snapshot, Value};
-
-use super::line_reader::LineReader;
-use super::lines::{field, leading_number};
-use super::sections::Block;
-use crate::recorder::Recorder;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:lshw";
 

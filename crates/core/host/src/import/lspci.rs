@@ -1,8 +1,7 @@
 //! Output of `lspci -vv`, and attributes of a device in sysfs written as `name=value`.
 
 use super::attribute::UnattributedFacts;
-use super::lines::{after, field, leading_number};
-use super::sections::Block;
+use super::lines::*;
 
 const SRC: &str = "import:lspci -vv";
 const SYSFS: &str = "import:sysfs";

@@ -1,9 +1,7 @@
 //! Output of `ip link`, `ip -br link` and `ip route get`.
 
-use linerate_model::snapshot::{Quality, Snapshot};
-
-use super::lines::after;
-use crate::recorder::Recorder;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:ip link";
 
@@ -98,43 +96,19 @@ impl Reader {
             return true;
         }
 
-        const KINDS: [&str; 13] = [
-            "veth",
-            "bridge",
-            "tun",
-            "dummy",
-            "ifb",
-            "vxlan",
-            "vlan",
-            "bond",
-            "wireguard",
-            "gre",
-            "ipip",
-            "sit",
-            "macvlan",
-        ];
+        const KINDS: &str =
+            "veth bridge tun dummy ifb vxlan vlan bond wireguard gre ipip sit macvlan";
 
-        if KINDS.contains(&first) {
+        if KINDS.split(' ').any(|kind| kind == first) {
             nic.set("net.kind", first);
             return true;
         }
 
-        const KNOWN: [&str; 12] = [
-            "link/",
-            "inet",
-            "valid_lft",
-            "promiscuity",
-            "alias",
-            "altname",
-            "parentbus",
-            "prog/",
-            "bridge_slave",
-            "bond_slave",
-            "openvswitch",
-            "vrf",
-        ];
+        const KNOWN: &str = "\
+            link/ inet valid_lft promiscuity alias altname parentbus prog/ bridge_slave \
+            bond_slave openvswitch vrf";
 
-        KNOWN.iter().any(|known| first.starts_with(known))
+        KNOWN.split(' ').any(|known| first.starts_with(known))
     }
 
     /// The line of numbers under `RX: bytes packets …`.

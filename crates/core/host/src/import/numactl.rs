@@ -2,7 +2,7 @@
 
 use linerate_model::snapshot::Snapshot;
 
-use super::line_reader::LineReader;
+use super::lines::LineReader;
 
 const SRC: &str = "import:numactl";
 

@@ -1,11 +1,8 @@
 //! Output of `ping` of Linux, macOS and Windows: loss, round trips, and the packet sizes that pass
 //! unfragmented.
 
-use linerate_model::snapshot::Snapshot;
-
-use super::line_reader::LineReader;
-use super::lines::{after, leading_number};
-use super::sections::Block;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:ping";
 /// ICMP and IP headers around the payload of an echo.

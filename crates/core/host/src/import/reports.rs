@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::runs;
-use linerate_model::snapshot::{Quality, Snapshot, Value};
 
-use super::sections::Block;
+use super::lines::*;
+use crate::prelude::*;
 
 /// Reads the tests in the output of a command: the command, empty where it is not known, and the
 /// lines of its output.

@@ -204,83 +204,13 @@ fn windows_prompt(line: &str) -> Option<Heading<'_>> {
 
 /// Programs whose output is read. A line that begins with one of them behind `# `, `% ` or `+ ` is
 /// a command.
-const PROGRAMS: [&str; 31] = [
-    "cat",
-    "conntrack",
-    "dmesg",
-    "ethtool",
-    "grep",
-    "head",
-    "ip",
-    "iperf",
-    "iperf3",
-    "iw",
-    "journalctl",
-    "lscpu",
-    "lshw",
-    "lspci",
-    "mpstat",
-    "mtr",
-    "netstat",
-    "nstat",
-    "numactl",
-    "ping",
-    "ping6",
-    "ss",
-    "sysctl",
-    "taskset",
-    "tc",
-    "top",
-    "tracepath",
-    "traceroute",
-    "tracert",
-    "uname",
-    "vmstat",
-];
+const PROGRAMS: &str = "\
+    cat conntrack dmesg ethtool grep head ip iperf iperf3 iw journalctl lscpu lshw lspci mpstat \
+    mtr netstat nstat numactl ping ping6 ss sysctl taskset tc top tracepath traceroute tracert \
+    uname vmstat";
 
 /// A command that was pasted without its prompt, or behind one that names no host.
 fn bare_command(line: &str) -> Option<Heading<'_>> {
-    const COMMANDS: [&str; 38] = [
-        "iperf3 -",
-        "iperf -",
-        "ethtool -",
-        "lspci -",
-        "taskset -",
-        "tc -s ",
-        "tc qdisc show",
-        "tc class show",
-        "ip -",
-        "ip link",
-        "ip route get",
-        "ip addr",
-        "iw dev ",
-        "nstat -",
-        "netstat -s",
-        "sysctl ",
-        "cat /proc/",
-        "cat /sys/",
-        "head -",
-        "grep ",
-        "ss -",
-        "uname -",
-        "lscpu -",
-        "lscpu |",
-        "lshw -",
-        "conntrack -S",
-        "dmesg |",
-        "dmesg -",
-        "mpstat -",
-        "mtr -",
-        "numactl -",
-        "ping -",
-        "ping6 -",
-        "top -",
-        "traceroute -",
-        "tracepath ",
-        "tracert ",
-        "vmstat ",
-    ];
-
     let marked = ["# ", "% ", "+ "]
         .iter()
         .find_map(|mark| line.strip_prefix(mark));
@@ -296,10 +226,12 @@ fn bare_command(line: &str) -> Option<Heading<'_>> {
         plain
             .split_whitespace()
             .next()
-            .is_some_and(|word| PROGRAMS.contains(&program_name(word)))
+            .is_some_and(|word| PROGRAMS.split(' ').any(|known| known == program_name(word)))
     };
 
-    let is_command = COMMANDS.iter().any(|known| plain.starts_with(known))
+    let is_command = include_str!("commands.txt")
+        .lines()
+        .any(|known| plain.starts_with(known))
         || matches!(plain, "lscpu" | "nstat" | "dmesg")
         || of_one_device()
         || (marked.is_some() && is_known());

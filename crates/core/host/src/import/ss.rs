@@ -1,11 +1,11 @@
 //! Output of `ss -tin`, with or without `-m` and `-O`: the busiest connections as a run.
 
 use linerate_model::runs;
-use linerate_model::snapshot::{Quality, Snapshot};
 use linerate_sys::tcp_info::{TcpInfo, decode};
 
-use super::lines::leading_number;
+use super::lines::*;
 use crate::kernel::connections::{Addresses, State, printed};
+use crate::prelude::*;
 
 const SRC: &str = "import:ss";
 /// Connections that are kept.

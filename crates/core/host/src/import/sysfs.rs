@@ -1,11 +1,8 @@
 //! Single values of `/sys` and `/proc/sys`, as `cat FILE` and `grep . FILES` print them: clocks of
 //! the CPUs, quotas of control groups, links.
 
-use linerate_model::snapshot::{Absence, Snapshot};
-
-use super::line_reader::LineReader;
-use super::sections::Block;
-use crate::recorder::Recorder;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:sysfs";
 

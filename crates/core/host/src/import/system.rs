@@ -1,11 +1,9 @@
 //! Kernel variables, `/proc`, and the odd line about the system.
 
-use linerate_model::snapshot::Snapshot;
-
 use super::attribute::UnattributedFacts;
-use super::lines::{field, leading_number};
-use super::sections::Block;
+use super::lines::*;
 use crate::kernel::procfs;
+use crate::prelude::*;
 
 /// Reads lines about the system; tables are collected and read at the end of the block.
 pub(super) struct Reader<'a> {

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::snapshot::{Absence, Quality, Snapshot, Value};
-
-use super::lines::{after, leading_number, tc_rate_bps};
-use super::sections::Block;
-use crate::recorder::Recorder;
+use super::lines::*;
+use crate::prelude::*;
 
 /// Reads lines of tc.
 pub(super) struct Reader<'a> {
@@ -143,7 +140,9 @@ impl<'a> Reader<'a> {
             .filter(|w| !w.is_empty())
             .collect();
         let first = words.first().copied().unwrap_or_default();
-        let is_statistic = STATISTICS.contains(&first.trim_end_matches(':'));
+        let is_statistic = STATISTICS
+            .split(' ')
+            .any(|known| known == first.trim_end_matches(':'));
 
         for pair in words.windows(2) {
             let [name, value] = pair else { continue };
@@ -205,59 +204,12 @@ impl<'a> Reader<'a> {
 }
 
 /// First words of the lines below a discipline or a class.
-const STATISTICS: [&str; 51] = [
-    "Sent",
-    "backlog",
-    "rate",
-    "maxpacket",
-    "new_flows_len",
-    "flows",
-    "gc",
-    "lended",
-    "tokens",
-    "period",
-    "level",
-    "deficit",
-    "dropping",
-    "count",
-    "prob",
-    "pkts_in",
-    "marked",
-    "Pkts",
-    "throttled",
-    "highprio",
-    "horizon_drops",
-    "capacity",
-    "memory",
-    "min/max",
-    "average",
-    "Bulk",
-    "Best",
-    "Tin",
-    "thresh",
-    "target",
-    "interval",
-    "pk_delay",
-    "av_delay",
-    "sp_delay",
-    "pkts",
-    "bytes",
-    "way_inds",
-    "way_miss",
-    "way_cols",
-    "drops",
-    "marks",
-    "ack_drop",
-    "sp_flows",
-    "bk_flows",
-    "un_flows",
-    "max_len",
-    "quantum",
-    "allot",
-    "depth",
-    "cwnd",
-    "borrowed",
-];
+const STATISTICS: &str = "\
+    Sent backlog rate maxpacket new_flows_len flows gc lended tokens period level deficit \
+    dropping count prob pkts_in marked Pkts throttled highprio horizon_drops capacity memory \
+    min/max average Bulk Best Tin thresh target interval pk_delay av_delay sp_delay pkts bytes \
+    way_inds way_miss way_cols drops marks ack_drop sp_flows bk_flows un_flows max_len quantum \
+    allot depth cwnd borrowed";
 
 /// The rate of a discipline with classes: the lowest on the way from the class of packets that
 /// match no filter up to the root. Where that class is not known, the one that sent most.

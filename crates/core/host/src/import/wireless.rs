@@ -1,11 +1,7 @@
 //! Output of `iw dev DEV link` and `iw dev DEV station dump`.
 
-use linerate_model::snapshot::Snapshot;
-
-use super::line_reader::LineReader;
-use super::lines::{field, leading_number};
-use super::sections::Block;
-use crate::recorder::Recorder;
+use super::lines::*;
+use crate::prelude::*;
 
 const SRC: &str = "import:iw";
 

@@ -4,11 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linerate_model::snapshot::Snapshot;
-
-use crate::error::{ReadError, record, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
-use crate::short_file::{read, read_number};
+use crate::prelude::*;
 
 const SRC: &str = "cgroup";
 

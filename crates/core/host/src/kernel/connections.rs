@@ -6,13 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::measure::retransmit_share;
 use linerate_model::runs;
-use linerate_model::snapshot::{Snapshot, Value};
 use linerate_sys::clock;
 use linerate_sys::tcp_info::TcpInfo;
 
-use crate::error::ReadError;
 use crate::kernel::sockets::Sockets;
 use crate::nic::{links, route};
+use crate::prelude::*;
 
 /// Connections that are kept.
 const CONNECTIONS_MAX: usize = 65_536;

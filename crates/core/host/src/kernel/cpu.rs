@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::placement::cpu_list;
-use linerate_model::snapshot::{Absence, Snapshot, Value};
 
 use crate::kernel::process::{cpu_of_task, number_at};
-use crate::short_file::{entries, names, read, read_number};
+use crate::prelude::*;
 
 const SRC: &str = "sysfs";
 

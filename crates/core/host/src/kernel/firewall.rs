@@ -5,14 +5,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use linerate_model::printable::printable;
-use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 use linerate_sys::{process, xtables};
 
-use crate::error::{ReadError, record_absent};
 use crate::kernel::iptables::{self, Dropped};
-use crate::netlink::client::dump;
-use crate::netlink::{attribute, attributes, text, u32_of, u64_of};
+use crate::prelude::*;
 
 const SRC: &str = "netfilter:GETRULE";
 const KEY: &str = "svc.firewall_rules";

@@ -3,7 +3,7 @@
 
 use linerate_model::printable::printable;
 
-use crate::netlink::{text, u16_at, u32_at};
+use crate::prelude::*;
 
 /// Amount that a rule dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

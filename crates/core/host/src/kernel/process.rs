@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use linerate_model::snapshot::Snapshot;
 use linerate_sys::{cpu, errno, process};
 
-use crate::error::{ReadError, record, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
 use crate::kernel::sockets::Sockets;
-use crate::short_file::{entries, names};
+use crate::prelude::*;
 
 /// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;

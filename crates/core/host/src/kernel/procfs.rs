@@ -1,6 +1,6 @@
 //! Texts of `/proc` as facts and counters, of the running kernel or pasted.
 
-use linerate_model::snapshot::{Snapshot, Value};
+use crate::prelude::*;
 
 /// One line of `/proc/interrupts`.
 pub(crate) struct Interrupt {

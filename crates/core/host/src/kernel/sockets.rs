@@ -6,14 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use linerate_model::http::Peak;
-use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 use linerate_sys::tcp_info::{TcpInfo, decode};
 
-use crate::error::ReadError;
-use crate::netlink::client::NetlinkClient;
-use crate::netlink::{attribute, text, u16_at, u32_at};
-use crate::short_file::entries;
+use crate::prelude::*;
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;

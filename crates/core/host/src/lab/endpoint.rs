@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use linerate_model::facts;
 use linerate_model::http::{Counters, EndpointStats, NicStats, Peak, Reading, Share};
 use linerate_model::network::is_software_kind;
-use linerate_model::snapshot::{Absence, Fact, Snapshot};
 use linerate_model::stored_name;
 use linerate_sys::error::strerror;
 use linerate_sys::process::page_bytes;
 
 use crate::growth::{Growth, Ticks, cpus, share};
+use crate::prelude::*;
 
 /// The samples from the beginning of a period to its end.
 #[derive(Debug, Clone)]

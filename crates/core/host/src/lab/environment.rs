@@ -103,7 +103,9 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
             .value(&format!("sysctl.{name}"))
             .map(ToString::to_string)
     };
-    let relevant = |key: &str| RELEVANT.contains(&key) || has_peer && key.starts_with("route.");
+    let relevant = |key: &str| {
+        RELEVANT.split(' ').any(|known| known == key) || has_peer && key.starts_with("route.")
+    };
     Environment {
         kernel: facts.kernel.clone(),
         boot_id: facts.boot_id.clone(),
@@ -147,21 +149,11 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
 }
 
 /// Facts whose absence is reported.
-const RELEVANT: [&str; 13] = [
-    "sysctl.fs.nr_open",
-    "sysctl.fs.file-max",
-    "sysctl.net.ipv4.ip_local_port_range",
-    "sysctl.net.ipv4.ip_local_reserved_ports",
-    "sysctl.net.ipv4.tcp_tw_reuse",
-    "sysctl.net.ipv4.tcp_timestamps",
-    "sysctl.net.core.somaxconn",
-    "sysctl.net.ipv4.tcp_max_syn_backlog",
-    "sysctl.net.ipv4.tcp_mem",
-    "cpu.ticks",
-    "sock.tcp",
-    "cgroup.throttled_ns",
-    "process.cpu_ns",
-];
+const RELEVANT: &str = "\
+    sysctl.fs.nr_open sysctl.fs.file-max sysctl.net.ipv4.ip_local_port_range \
+    sysctl.net.ipv4.ip_local_reserved_ports sysctl.net.ipv4.tcp_tw_reuse \
+    sysctl.net.ipv4.tcp_timestamps sysctl.net.core.somaxconn sysctl.net.ipv4.tcp_max_syn_backlog \
+    sysctl.net.ipv4.tcp_mem cpu.ticks sock.tcp cgroup.throttled_ns process.cpu_ns";
 
 /// Exactly `N` numbers.
 fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {

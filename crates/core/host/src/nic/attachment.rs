@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::short_file::{names, read};
+use crate::prelude::*;
 
 /// Devices below each other that are followed; the kernel nests no more (`MAX_NEST_DEV`).
 const DEPTH_MAX: usize = 8;

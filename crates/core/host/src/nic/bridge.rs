@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use crate::nic::pci;
-use crate::short_file::{entries, read};
+use crate::prelude::*;
 
 /// Bytes of an entry of the forwarding table (`struct __fdb_entry` of `linux/if_bridge.h`).
 const ENTRY_BYTES: usize = 16;

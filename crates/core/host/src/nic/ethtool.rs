@@ -1,14 +1,11 @@
 //! Facts about one interface from ethtool's netlink family and its ioctl.
 
-use linerate_model::snapshot::{Absence, Snapshot, Value};
 use linerate_sys::ethtool::Ethtool;
 use linerate_sys::netlink::Family;
 
-use crate::error::ReadError;
-use crate::netlink::client::NetlinkClient;
-use crate::netlink::{self as nl, Bitset, attribute, u32_of, u64_of};
+use crate::netlink as nl;
 use crate::nic::rss;
-use crate::recorder::Recorder;
+use crate::prelude::*;
 
 /// One request of the family (`linux/ethtool_netlink.h`).
 pub(crate) struct Section {

@@ -2,13 +2,10 @@
 
 use std::net::Ipv6Addr;
 
-use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 
 use super::tunnel;
-use crate::netlink::client::dump;
-use crate::netlink::{attribute, text, u32_at, u32_of, u64_at};
-use crate::recorder::Recorder;
+use crate::prelude::*;
 
 pub(crate) const GET_LINK: u16 = 18;
 const STATS64: u16 = 23;

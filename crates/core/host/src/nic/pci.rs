@@ -5,11 +5,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use linerate_model::snapshot::Absence;
-
 use crate::nic::config_space::{NoPcieCapability, PcieLink, pcie_link};
-use crate::recorder::Recorder;
-use crate::short_file::{entries, read};
+use crate::prelude::*;
 
 const CONFIG: &str = "sysfs:config";
 

@@ -2,12 +2,11 @@
 
 use std::net::IpAddr;
 
-use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::netlink::Family;
 
-use crate::netlink::client::NetlinkClient;
-use crate::netlink::{self as nl, attribute, u32_of};
+use crate::netlink as nl;
 use crate::nic::links::{self, Link};
+use crate::prelude::*;
 
 const GET_ROUTE: u16 = 26;
 const GET_NEIGHBOUR: u16 = 30;

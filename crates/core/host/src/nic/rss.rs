@@ -3,11 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::snapshot::Absence;
 use linerate_sys::ethtool::{Ethtool, ReceiveHash};
 
-use crate::netlink::{attribute, u32_at, u32_of};
-use crate::recorder::Recorder;
+use crate::prelude::*;
 
 /// `ETHTOOL_MSG_RSS_GET`, since Linux 6.3.
 pub(crate) const GET: u8 = 38;

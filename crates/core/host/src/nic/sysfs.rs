@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use linerate_model::placement::cpu_list;
-use linerate_model::snapshot::{Absence, Snapshot};
 
 use crate::kernel::procfs::Interrupt;
 use crate::nic::pci;
-use crate::recorder::Recorder;
-use crate::short_file::{names, read, read_number};
+use crate::prelude::*;
 
 const SRC: &str = "sysfs";
 /// Queues of one interface that are read.

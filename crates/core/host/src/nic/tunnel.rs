@@ -6,13 +6,10 @@ mod wireguard;
 
 use std::net::IpAddr;
 
-use linerate_model::snapshot::Snapshot;
-
 use self::ipsec::Esp;
 use super::links::{Link, SRC};
 use super::route;
-use crate::netlink::{attribute, u16_of, u32_of};
-use crate::recorder::Recorder;
+use crate::prelude::*;
 
 /// Numbers of the attributes of a kind; 0 for one that it does not have.
 struct Layout {

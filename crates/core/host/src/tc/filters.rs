@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::snapshot::Snapshot;
-
-use crate::netlink::{attribute, attributes, text, u32_at};
+use crate::prelude::*;
 use crate::tc::shapers;
 
 const SRC: &str = "rtnetlink:GETTFILTER";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::netlink::{attribute, u16_at, u32_at, u32_of, u64_of};
+use crate::prelude::*;
 
 const OPTIONS: u16 = 2;
 

@@ -85,11 +85,8 @@ fn run_facts(
     facts.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
 
     // The report of a speed test does not have their number.
-    insert(
-        &mut facts,
-        "streams",
-        (phase.streams > 0).then_some(phase.streams),
-    );
+    let streams = Some(phase.streams).filter(|streams| *streams > 0);
+    insert(&mut facts, "streams", streams);
     let cpu = phase.cpu_cores;
     let (client, server) = (cpu.map(|(own, _)| own), cpu.and_then(|(_, other)| other));
     let (sender, receiver) = if is_up {
@@ -123,11 +120,8 @@ fn run_facts(
     addresses(&mut facts, &phase.stream_info);
     over_time(&mut facts, seconds);
     delays(&mut facts, report.idle.as_ref(), phase);
-    insert(
-        &mut facts,
-        "hop_queue_us",
-        router_queue_us(report, phase, direction),
-    );
+    let router_us = router_queue_us(report, phase, direction);
+    insert(&mut facts, "hop_queue_us", router_us);
 
     let elapsed_ns = phase.series.last().map_or(0, |last| last.at_ns);
     if is_up {
@@ -163,12 +157,9 @@ fn volumes(facts: &mut RunFacts, phase: &LoadPhase) {
         .iter()
         .filter(|stream| stream.direction == Some(PathDirection::Up));
     let sent = senders.fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
+    let received = phase.series.last().map(|last| last.up_bytes);
     insert(facts, "sent_bytes", Some(sent));
-    insert(
-        facts,
-        "received_bytes",
-        phase.series.last().map(|last| last.up_bytes),
-    );
+    insert(facts, "received_bytes", received);
 }
 
 /// Goodput; 0 of streams that carried nothing, which is a cause to look for and no rate for a
@@ -210,22 +201,17 @@ fn delays(facts: &mut RunFacts, idle: Option<&IdleDelays>, phase: &LoadPhase) {
     ];
 
     // With and without load the same part of a new connection is compared.
-    let foreign = kinds
+    let (foreign, foreign_idle) = kinds
         .into_iter()
-        .find(|(loaded, _)| median_us(*loaded).is_some());
+        .find(|(loaded, _)| median_us(*loaded).is_some())
+        .unwrap_or_default();
     let known = [
         ("rtt_idle_us", median_us(unloaded)),
         ("rtt_loaded_us", median_us(phase.rtt)),
         ("queue_up_us", median_us(phase.queue_up)),
         ("queue_down_us", median_us(phase.queue_down)),
-        (
-            "foreign_idle_us",
-            foreign.and_then(|(_, idle)| median_us(idle)),
-        ),
-        (
-            "foreign_us",
-            foreign.and_then(|(loaded, _)| median_us(loaded)),
-        ),
+        ("foreign_idle_us", median_us(foreign_idle)),
+        ("foreign_us", median_us(foreign)),
         ("in_band_us", median_us(phase.in_band)),
         ("probe_loss_idle_share", unloaded.and_then(lost_share)),
         ("probe_loss_share", phase.rtt.and_then(lost_share)),
@@ -307,12 +293,10 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
         .filter(|_| last.len() >= LAST_MIN)
         .and_then(|middle| spread(last, middle));
     let later_spread = median(later).and_then(|middle| spread(later, middle));
+    let omit_s = seconds.first().map(|first| ns_to_s(first.end_ns));
     let known = [
         ("seconds", length_s),
-        (
-            "omit_seconds",
-            seconds.first().map(|first| ns_to_s(first.end_ns)),
-        ),
+        ("omit_seconds", omit_s),
         ("first_second_bps", Some(*first)),
         ("later_median_bps", median(later)),
         ("later_spread", later_spread),
@@ -356,47 +340,31 @@ pub fn sender_facts(
         .iter()
         .fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
 
-    let mss = tcp
-        .iter()
-        .map(|tcp| tcp.mss_bytes)
-        .max()
-        .filter(|mss| *mss > 0);
-    let rtt = tcp
-        .iter()
-        .map(|tcp| tcp.rtt_us)
-        .max()
-        .filter(|rtt| *rtt > 0);
-
-    let least = tcp
-        .iter()
-        .filter_map(|tcp| tcp.min_rtt_us)
-        .min()
-        .filter(|rtt| *rtt > 0);
+    let positive = |found: Option<u32>| found.filter(|value| *value > 0);
+    let mss = positive(tcp.iter().map(|tcp| tcp.mss_bytes).max());
+    let rtt = positive(tcp.iter().map(|tcp| tcp.rtt_us).max());
+    let least = positive(tcp.iter().filter_map(|tcp| tcp.min_rtt_us).min());
+    let pmtu = positive(tcp.iter().map(|tcp| tcp.pmtu_bytes).min());
     let share = repeated
         .zip(mss)
         .and_then(|(repeated, mss)| measure::retransmit_share(repeated, bytes, mss));
-
-    let pmtu = tcp
-        .iter()
-        .map(|tcp| tcp.pmtu_bytes)
-        .min()
-        .filter(|pmtu| *pmtu > 0);
     let inflation = rtt
         .zip(least)
         .map(|(rtt, least)| f64::from(rtt) / f64::from(least));
-    insert(&mut facts, "retransmits", repeated);
+    for (name, count) in [
+        ("retransmits", repeated),
+        ("dsack_segments", sum(|tcp| tcp.dsack_segments)),
+        ("reordered_segments", sum(|tcp| tcp.reorder_events)),
+        ("snd_wnd_bytes", sum(|tcp| tcp.snd_wnd_bytes)),
+        ("mss_bytes", mss.map(u64::from)),
+        ("pmtu_bytes", pmtu.map(u64::from)),
+        ("rtt_us", rtt.map(u64::from)),
+        ("min_rtt_us", least.map(u64::from)),
+    ] {
+        insert(&mut facts, name, count);
+    }
+
     insert(&mut facts, "retransmit_share", share);
-    insert(&mut facts, "dsack_segments", sum(|tcp| tcp.dsack_segments));
-    insert(
-        &mut facts,
-        "reordered_segments",
-        sum(|tcp| tcp.reorder_events),
-    );
-    insert(&mut facts, "snd_wnd_bytes", sum(|tcp| tcp.snd_wnd_bytes));
-    insert(&mut facts, "mss_bytes", mss);
-    insert(&mut facts, "pmtu_bytes", pmtu);
-    insert(&mut facts, "rtt_us", rtt);
-    insert(&mut facts, "min_rtt_us", least);
     insert(&mut facts, "rtt_inflation", inflation);
 
     let congestion = senders

@@ -1,26 +1,19 @@
 //! Limits of applications, connections and the link itself.
 
-use linerate_model::finding::{Confidence, Inapplicable};
+use crate::rules::prelude::*;
 
-use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::command::assignment;
-use crate::limit;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{NoMatch, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Facts, Host, Reading, Run, Scope};
-
-pub(super) const RULES: &[RuleRow] = &[
-    ("TOP-01", Judge::Scope(top_01)),
-    ("SYS-01", Judge::Host(sys_01)),
-    ("SYS-02", Judge::Host(sys_02)),
-    ("SYS-03", Judge::Host(sys_03)),
-    ("SYS-04", Judge::Host(sys_04)),
-    ("SYS-05", Judge::Host(sys_05)),
-    ("SYS-06", Judge::Host(sys_06)),
-    ("HTTP-01", Judge::Scope(http_01)),
-    ("HTTP-02", Judge::Host(http_02)),
-    ("APP-01", Judge::Run(app_01)),
-];
+rules! {
+    Scope top_01,
+    Host sys_01,
+    Host sys_02,
+    Host sys_03,
+    Host sys_04,
+    Host sys_05,
+    Host sys_06,
+    Scope http_01,
+    Host http_02,
+    Run app_01,
+}
 
 /// Share of the ceiling from which on a link counts as full.
 const FULL: f64 = 0.985;
@@ -52,7 +45,7 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     // its own for it. A text about a NIC that lacks its speed, or has a wrong one, is no ground for
     // a guess.
     let is_guessed =
-        run.text("phase").is_err() && !(run.host.is_pasted() && run.host.nics().next().is_some());
+        !run.is_examined() && !(run.host.is_pasted() && run.host.nics().next().is_some());
     let inferred = || {
         is_guessed
             .then(|| inferred_speed_mbps(goodput.value / 1e6))
@@ -86,19 +79,16 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
 
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
     let is_above = goodput > 1.001 * ceiling && !run.is_udp();
-    let matched = matched().read_rate(
-        &goodput,
-        format!(
-            "ceiling of {speed} Mbit/s at MTU {mtu}: {:.1} with timestamps, {:.1} without",
-            ceiling / 1e6,
-            bare / 1e6
-        ),
-    );
-    let matched = if known.is_some() {
-        matched
-    } else {
-        matched.cap(Confidence::Medium)
-    };
+    let matched = matched()
+        .read_rate(
+            &goodput,
+            format!(
+                "ceiling of {speed} Mbit/s at MTU {mtu}: {:.1} with timestamps, {:.1} without",
+                ceiling / 1e6,
+                bare / 1e6
+            ),
+        )
+        .cap_if(known.is_none(), Confidence::Medium);
 
     Ok(if is_above {
         matched
@@ -212,11 +202,7 @@ fn port_range(host: &Host<'_>) -> Result<Reading<f64>, NoMatch> {
         .filter_map(|end| end.parse::<f64>().ok());
     match (ends.next(), ends.next()) {
         // Both ends of the range are usable.
-        (Some(low), Some(high)) if high >= low => Ok(Reading {
-            key: range.key,
-            value: high - low + 1.0,
-            inferred: false,
-        }),
+        (Some(low), Some(high)) if high >= low => Ok(Reading::new(range.key, high - low + 1.0)),
         _ => unknown(range.key, "not a range"),
     }
 }
@@ -270,12 +256,12 @@ fn sys_04(host: &Host<'_>) -> Ruling {
         overflows.in_period("totals", format!("{overflows} since boot"))?;
     }
 
-    let found = match somaxconn {
-        Ok(most) if is_small => matched()
-            .grew(&overflows)
-            .read(&most, format!("{SOMAXCONN}, as since Linux 5.4")),
-        _ => matched().grew(&overflows),
-    };
+    let mut found = matched().grew(&overflows);
+    if let Ok(most) = somaxconn
+        && is_small
+    {
+        found = found.read(&most, format!("{SOMAXCONN}, as since Linux 5.4"));
+    }
     Ok(found
         .raise(host, "net.core.somaxconn", 4096.0)
         .advice("and raise the backlog of the application's listen(2), or accept faster"))
@@ -366,11 +352,9 @@ fn http_02(host: &Host<'_>) -> Ruling {
 
 fn app_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
+    let found = matched().advice("check disk, generator or target rate");
     if run.is_limited_by(&[limit::APPLICATION])? {
-        let busy = run.number("busy_share")?;
-        return Ok(matched()
-            .read(&busy, "all of the time")
-            .advice("check disk, generator or target rate"));
+        return Ok(found.read(&run.number("busy_share")?, "all of the time"));
     }
 
     require(
@@ -384,9 +368,7 @@ fn app_01(run: &Run<'_>) -> Ruling {
     if let Ok(share) = run.number("app_limited_share")
         && share > 0.5
     {
-        return Ok(matched()
-            .read(&share, "at most half of the samples")
-            .advice("check disk, generator or target rate"));
+        return Ok(found.read(&share, "at most half of the samples"));
     }
 
     let busy = run.number("busy_share")?;
@@ -397,7 +379,5 @@ fn app_01(run: &Run<'_>) -> Ruling {
             busy.value * 100.0
         ),
     )?;
-    Ok(matched()
-        .read(&busy, "at least 0.8 of the time")
-        .advice("check disk, generator or target rate"))
+    Ok(found.read(&busy, "at least 0.8 of the time"))
 }

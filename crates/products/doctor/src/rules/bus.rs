@@ -1,19 +1,14 @@
 //! The bus behind the NIC.
 
-use linerate_model::finding::Confidence;
+use crate::rules::prelude::*;
 
-use crate::arithmetic::{gbits, pcie_generation, pcie_usable_bps};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{NoMatch, Ruling, Suspect, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Reading, Scope};
-
-pub(super) const RULES: &[RuleRow] = &[
-    ("PCI-01", Judge::Nic(pci_01)),
-    ("PCI-02", Judge::Scope(pci_02_everywhere)),
-    ("PCI-03", Judge::Scope(pci_03)),
-    ("PCI-04", Judge::Nic(pci_04)),
-    ("PCI-05", Judge::Nic(pci_05)),
-];
+rules! {
+    Nic pci_01,
+    Scope pci_02,
+    Scope pci_03,
+    Nic pci_04,
+    Nic pci_05,
+}
 
 /// Maximum payload of the packets on the bus where it cannot be read: the smallest, so that nothing
 /// is promised.
@@ -53,8 +48,8 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
         ))
 }
 
-fn pci_02_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let nics = scope.nics().map(|nic| (nic.subject(), pci_02(&nic)));
+fn pci_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let nics = scope.nics().map(|nic| (nic.subject(), small_slot(&nic)));
     let noted = scope
         .hosts
         .iter()
@@ -63,7 +58,7 @@ fn pci_02_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         .collect()
 }
 
-fn pci_02(nic: &Nic<'_>) -> Ruling {
+fn small_slot(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     // What the port could do is enough; what it does today may be less.
@@ -102,10 +97,8 @@ fn usable_bps(
     width: &Reading<f64>,
     max_payload_bytes: f64,
 ) -> Result<f64, NoMatch> {
-    match pcie_usable_bps(speed.value, width.value, max_payload_bytes) {
-        Some(usable) => Ok(usable),
-        None => unknown(&speed.key, "not a speed of PCI Express"),
-    }
+    pcie_usable_bps(speed.value, width.value, max_payload_bytes)
+        .or_unknown(&speed.key, "not a speed of PCI Express")
 }
 
 fn name(speed: &Reading<f64>, width: &Reading<f64>) -> String {
@@ -187,13 +180,14 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     let shares = |other: &Nic<'_>| other.text_is("pci.upstream", slot.value);
 
     let period = nic.host.period()?;
-    let mut bits = 0.0;
-
+    let [mut received, mut sent] = [0.0; 2];
     for port in nic.host.nics().filter(shares) {
-        bits += 8.0 * (port.bytes("rx")? + port.bytes("tx")?);
+        received += port.bytes("rx")?;
+        sent += port.bytes("tx")?;
     }
 
-    let rate = bits / period.seconds;
+    // The link carries both directions at once, each at its full rate.
+    let rate = 8.0 * received.max(sent) / period.seconds;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     require(
         rate > 0.85 * usable,
@@ -203,7 +197,7 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
         .because(
-            "traffic of these ports",
+            "traffic of these ports in one direction",
             gbits(rate),
             format!("at most 0.85 of {:.1} Gbit/s", usable / 1e9),
         )

@@ -1,28 +1,22 @@
 //! CPUs: saturated, slowed down, stolen, or far away.
 
-use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 
-use crate::arithmetic::{percent, to_f64};
-use crate::command::{Command, command};
-use crate::limit;
 use crate::placement::worker_shares;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{ENCRYPTION_MIN, Facts, Host, Run};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("CPU-01", Judge::Run(cpu_01)),
-    ("CPU-02", Judge::Host(cpu_02)),
-    ("CPU-03", Judge::Host(cpu_03)),
-    ("CPU-04", Judge::Host(cpu_04)),
-    ("CPU-09", Judge::Host(cpu_09)),
-    ("CPU-07", Judge::Run(cpu_07)),
-    ("CPU-08", Judge::Run(cpu_08)),
-    ("CPU-05", Judge::Run(cpu_05)),
-    ("CPU-06", Judge::Run(cpu_06)),
-    ("TUN-02", Judge::Host(tun_02)),
-];
+rules! {
+    Run cpu_01,
+    Host cpu_02,
+    Host cpu_03,
+    Host cpu_04,
+    Host cpu_09,
+    Run cpu_07,
+    Run cpu_08,
+    Run cpu_05,
+    Run cpu_06,
+    Host tun_02,
+}
 
 fn cpu_01(run: &Run<'_>) -> Ruling {
     run.is_limited_by(&[limit::SENDER_CPU])?;
@@ -124,7 +118,7 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
         let busiest = host.busiest_cpu()?;
         require(
             busiest >= 0.85,
-            format!("busiest CPU at {:.0} %", busiest * 100.0),
+            format!("busiest CPU at {}", percent(busiest)),
         )?;
     }
 
@@ -193,15 +187,9 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
             most > STOLEN_MIN,
             format!("{:.1} % stolen", most.value * 100.0),
         )?;
-        let severity = if most >= STOLEN_MANY {
-            Severity::High
-        } else {
-            Severity::Low
-        };
-        return Ok(matched()
-            .severity(severity)
-            .read(&most, "at most 5 %")
-            .advice("request a less loaded host or reserved CPUs"));
+        return Ok(stolen()
+            .severity_if(most >= STOLEN_MANY, Severity::High)
+            .read(&most, "at most 5 %"));
     }
 
     let sum = |state: &str| {
@@ -217,22 +205,23 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
         "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
     ]
     .map(sum);
-    let stolen = host.growth("cpu.0.steal")?;
+    let grown = host.growth("cpu.0.steal")?;
     let share = to_f64(sum("steal")) / to_f64(all.into_iter().fold(0, u64::saturating_add).max(1));
     require(
         share > STOLEN_MIN,
         format!("{:.1} % stolen since boot", share * 100.0),
     )?;
 
-    Ok(matched()
-        .grew(&stolen)
-        .severity(if share >= STOLEN_MANY {
-            Severity::Medium
-        } else {
-            Severity::Low
-        })
-        .because("stolen since boot", percent(share), "at most 5 %")
-        .advice("request a less loaded host or reserved CPUs"))
+    Ok(stolen()
+        .grew(&grown)
+        .severity_if(share >= STOLEN_MANY, Severity::Medium)
+        .because("stolen since boot", percent(share), "at most 5 %"))
+}
+
+fn stolen() -> Match {
+    matched()
+        .severity(Severity::Low)
+        .advice("request a less loaded host or reserved CPUs")
 }
 
 /// `cpu.0.steal` for the state `steal`.
@@ -248,29 +237,19 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
         return stolen_in_text(host);
     }
 
-    let loads = host.cpu_loads()?;
     // Time that is stolen from an idle CPU delays no test.
-    let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
-        return unknown("cpu.0.steal", "no CPU was sampled");
-    };
+    let worst = host.busiest_load()?;
     require(
         worst.steal > STOLEN_MIN,
         format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0),
     )?;
 
     let is_limit = host.runs().any(|run| run.limit() == Some(limit::STEAL));
-    Ok(matched()
-        .severity(if is_limit {
-            Severity::High
-        } else {
-            Severity::Low
-        })
-        .because(
-            format!("cpu.{}.steal", worst.cpu),
-            percent(worst.steal),
-            "at most 5 % on the busiest CPU",
-        )
-        .advice("request a less loaded host or reserved CPUs"))
+    Ok(stolen().severity_if(is_limit, Severity::High).because(
+        format!("cpu.{}.steal", worst.cpu),
+        percent(worst.steal),
+        "at most 5 % on the busiest CPU",
+    ))
 }
 
 /// CPU time of a program that is worth naming, in CPUs.
@@ -323,17 +302,10 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
 
 fn cpu_08(run: &Run<'_>) -> Ruling {
     run.concluded(limit::HOST_CPU)?;
-    let mut matched = matched();
-
-    for (fact, meaning) in [
-        ("received_bps", "rate that was reached"),
-        ("sender_thread_cpu", "of one CPU"),
-        ("receiver_thread_cpu", "of one CPU"),
-    ] {
-        if let Ok(reading) = run.number(fact) {
-            matched = matched.read(&reading, meaning);
-        }
-    }
+    let mut matched = matched()
+        .read_known(run, "received_bps", "rate that was reached")
+        .read_known(run, "sender_thread_cpu", "of one CPU")
+        .read_known(run, "receiver_thread_cpu", "of one CPU");
 
     for load in run.host.cpu_loads().unwrap_or_default() {
         let key = format!("cpu.{} busy", load.cpu);
@@ -409,9 +381,7 @@ const IDLE_ENOUGH: f64 = 0.5;
 /// Packets of a tunnel are encrypted or decrypted on a single CPU.
 fn tun_02(host: &Host<'_>) -> Ruling {
     let loads = host.cpu_loads()?;
-    let Some(busiest) = loads.iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
-        return unknown("cpu.0.user", "no CPU was sampled");
-    };
+    let busiest = host.busiest_load()?;
     require(
         busiest.busy >= 0.9,
         format!("busiest CPU at {}", percent(busiest.busy)),

@@ -1,14 +1,13 @@
 //! Packets that the kernel dropped.
 
-use linerate_model::finding::{KernelDrop, Severity};
+use linerate_model::finding::KernelDrop;
 
-use crate::arithmetic::to_f64;
 use crate::drops::{COUNTED, SAMPLE_PERIOD, UNWATCHED, of_host};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Ruling, matched, require, unknown};
-use crate::scope::{Facts, Host};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[("DROP-01", Judge::Host(drop_01))];
+rules! {
+    Host drop_01,
+}
 
 /// Reasons that are quoted.
 const QUOTED_MAX: usize = 4;

@@ -1,24 +1,19 @@
 //! 802.3x pause frames.
 
-use linerate_model::finding::Severity;
 use linerate_model::snapshot::Value;
 
 use super::speed_step::losses_behind_step;
-use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
-use crate::command::Change;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Scope};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("PAU-01", Judge::Nic(pau_01)),
-    ("PAU-02", Judge::Nic(pau_02)),
-    ("PAU-03", Judge::Nic(pau_03)),
-    ("PAU-04", Judge::Scope(pau_04)),
-    ("PAU-05", Judge::Nic(pau_05)),
-    ("PAU-06", Judge::Nic(pau_06)),
-];
+rules! {
+    Nic pau_01,
+    Nic pau_02,
+    Nic pau_03,
+    Scope pau_04,
+    Nic pau_05,
+    Nic pau_06,
+}
 
 /// Pause frames per second below which they have no effect.
 const PAUSES_PER_SECOND: f64 = 10.0;
@@ -128,14 +123,13 @@ fn pau_06(nic: &Nic<'_>) -> Ruling {
 
 fn pau_03(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
-    let paused = nic.class_growth(Class::PauseRx);
-    let paused = if nic.host.value("fanout.step_mbps").is_some() {
-        paused.suspect(
+    let mut paused = nic.class_growth(Class::PauseRx);
+    if nic.host.value("fanout.step_mbps").is_some() {
+        paused = paused.suspect(
             "the sum of the flows moves in steps of one flow: pause frames would couple them",
-        )?
-    } else {
-        paused?
-    };
+        );
+    }
+    let paused = paused?;
     paused.in_period(
         "pause frames",
         format!("{paused} pause frames received since boot"),

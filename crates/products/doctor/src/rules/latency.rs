@@ -1,17 +1,12 @@
 //! Delay under load: queues of the hosts, queues of the path, and the marks that keep queues short.
 
-use linerate_model::finding::{Confidence, Severity};
+use crate::rules::prelude::*;
 
-use crate::command::{Change, Command};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Reading, Run};
-
-pub(super) const RULES: &[RuleRow] = &[
-    ("LAT-01", Judge::Run(lat_01)),
-    ("LAT-02", Judge::Run(lat_02)),
-    ("ECN-01", Judge::Host(ecn_01)),
-];
+rules! {
+    Run lat_01,
+    Run lat_02,
+    Host ecn_01,
+}
 
 /// A shorter delay is no complaint: the bound of the grade A+.
 const QUEUE_MIN_US: f64 = 5_000.0;
@@ -64,18 +59,16 @@ fn ready_us(run: &Run<'_>) -> f64 {
     /// A frame and the low-water mark of a slow stream, or a stream that has just begun.
     const READY_BYTES: f64 = 16_384.0;
 
-    let of_streams = |streams: Reading<f64>| run.time_us(READY_BYTES * streams.value);
-    let is_path_load = run.text("phase").is_ok();
-    run.number("streams")
-        .and_then(of_streams)
-        .ok()
-        .filter(|_| is_path_load)
-        .unwrap_or(0.0)
+    if !run.is_examined() {
+        return 0.0;
+    }
+    let streams = run.number("streams").map_or(0.0, |streams| streams.value);
+    run.time_us(READY_BYTES * streams).unwrap_or(0.0)
 }
 
 fn lat_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
-    let (discipline, socket) = (own_queue(run), socket_queue(run));
+    let discipline = own_queue(run);
     // The discipline first: all flows of the host wait in it, in a socket only its own connection.
     if let Ok(Some(queue)) = &discipline
         && queue.us >= QUEUE_MIN_US
@@ -83,36 +76,26 @@ fn lat_01(run: &Run<'_>) -> Ruling {
         return Ok(in_discipline(queue));
     }
 
-    match &socket {
-        Ok((waiting, us)) if *us - ready_us(run) >= SOCKET_MIN_US => {
-            return Ok(in_socket(run, waiting, *us));
-        }
-        _ => {}
+    let (waiting, socket_us) = socket_queue(run)?;
+    if socket_us - ready_us(run) >= SOCKET_MIN_US {
+        return Ok(in_socket(run, &waiting, socket_us));
     }
 
-    let (_, socket_us) = socket?;
-    match discipline? {
-        Some(queue) => clear(format!(
-            "{} in the sockets, {} in {}",
-            ms(socket_us),
-            ms(queue.us),
-            queue.nic.name
-        )),
-        None => unknown("nic.*.qdisc.root.backlog", "the sender sent no facts"),
-    }
+    let queue = discipline?.or_unknown("nic.*.qdisc.root.backlog", "the sender sent no facts")?;
+    clear(format!(
+        "{} in the sockets, {} in {}",
+        ms(socket_us),
+        ms(queue.us),
+        queue.nic.name
+    ))
 }
 
 fn in_discipline(queue: &OwnQueue<'_>) -> Match {
     let OwnQueue { nic, backlog, us } = queue;
     let name = nic.word();
 
-    let severity = if *us >= QUEUE_LONG_US {
-        Severity::Medium
-    } else {
-        Severity::Low
-    };
     matched()
-        .severity(severity)
+        .severity(severity(*us))
         .because(
             "wait in the queueing discipline",
             ms(*us),
@@ -225,12 +208,6 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     };
 
     let rate = run.goodput_bps()?.value;
-    let severity = if queue.us >= QUEUE_LONG_US {
-        Severity::Medium
-    } else {
-        Severity::Low
-    };
-
     let amount = format!("{} {}", ms(queue.us), queue.direction);
     let size = format!(
         "{:.0} KiB at {:.1} Mbit/s",
@@ -239,7 +216,7 @@ fn lat_02(run: &Run<'_>) -> Ruling {
         rate / 1e6
     );
     let mut matched = matched()
-        .severity(severity)
+        .severity(severity(queue.us))
         .because("queue", amount.trim_end(), "below 5 ms")
         .because("queue holds", size, "rate times delay");
 
@@ -336,19 +313,17 @@ fn sharing(run: &Run<'_>, matched: Match) -> Match {
         ms(own.max(0.0))
     );
 
-    match own > 0.0 {
-        true if new >= SHARED_MIN * own => matched.because(
-            "shared by all flows: new connections",
-            text,
-            "one queue for all",
-        ),
-        true => matched.because(
+    let (fact, meaning) = match own > 0.0 {
+        true if new >= SHARED_MIN * own => {
+            ("shared by all flows: new connections", "one queue for all")
+        }
+        true => (
             "per flow: new connections",
-            text,
             "a queue for each flow, or priority for new ones",
         ),
-        false => matched,
-    }
+        false => return matched,
+    };
+    matched.because(fact, text, meaning)
 }
 
 /// A queue that the probes do not share: only the streams of the load wait in it.
@@ -398,12 +373,9 @@ fn ecn_01(host: &Host<'_>) -> Ruling {
     };
 
     let mut found = matched();
-    for (marks, threshold) in [
-        (&ecn, "kept in both directions"),
-        (&dscp, "kept in both directions"),
-    ] {
+    for marks in [&ecn, &dscp] {
         if let (true, Ok(marks)) = (is_lost(marks), marks) {
-            found = found.read_text(marks, threshold);
+            found = found.read_text(marks, "kept in both directions");
         }
     }
 
@@ -421,6 +393,14 @@ fn ecn_01(host: &Host<'_>) -> Ruling {
     }
 
     clear(format!("ECN {}, DSCP {}", ecn?.value, dscp?.value))
+}
+
+const fn severity(queue_us: f64) -> Severity {
+    if queue_us >= QUEUE_LONG_US {
+        Severity::Medium
+    } else {
+        Severity::Low
+    }
 }
 
 fn ms(us: f64) -> String {

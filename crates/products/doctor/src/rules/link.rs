@@ -1,28 +1,22 @@
 //! Speed, duplex and damage of the wire.
 
-use linerate_model::finding::Confidence;
-
-use crate::arithmetic::{percent, to_f64};
 use crate::classes::Class;
-use crate::command::{Change, command};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Facts, Growth, Host, Nic, Reading, Run, Scope};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("LNK-01", Judge::Scope(lnk_01_everywhere)),
-    ("LNK-02", Judge::Nic(lnk_02)),
-    ("LNK-03", Judge::Nic(super::speed_step::lnk_03)),
-    ("LNK-04", Judge::Nic(lnk_04)),
-    ("LNK-05", Judge::Nic(lnk_05)),
-    ("LNK-06", Judge::Nic(lnk_06)),
-    ("LNK-07", Judge::Nic(lnk_07)),
-    ("LNK-09", Judge::Nic(lnk_09)),
-    ("LNK-08", Judge::Nic(lnk_08)),
-];
+rules! {
+    Scope lnk_01,
+    Nic lnk_02,
+    Nic super::speed_step::lnk_03,
+    Nic lnk_04,
+    Nic lnk_05,
+    Nic lnk_06,
+    Nic lnk_07,
+    Nic lnk_09,
+    Nic lnk_08,
+}
 
-fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let nics = scope.nics().map(|nic| (nic.subject(), lnk_01(&nic)));
+fn lnk_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let nics = scope.nics().map(|nic| (nic.subject(), slow_link(&nic)));
     let clients = scope
         .hosts
         .iter()
@@ -31,7 +25,7 @@ fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         .collect()
 }
 
-fn lnk_01(nic: &Nic<'_>) -> Ruling {
+fn slow_link(nic: &Nic<'_>) -> Ruling {
     let speed = nic.speed_mbps()?;
     if let Some(matched) = set_by_hand(nic, &speed) {
         return Ok(matched);
@@ -203,21 +197,14 @@ const DAMAGED_MANY: u64 = 1000;
 fn damaged(nic: &Nic<'_>, errors: &Growth) -> Match {
     let advice = "clean or replace cable and optic; errors that persist at a tenth of the load are \
                   no overrun";
-    let found = matched()
-        .because_all(errors.evidence.clone())
-        .advice(advice);
-    if !errors.total {
-        return found;
-    }
-
     // A test that loses segments makes totals since boot more than a remainder of former days.
-    let is_lossy = |run: &Run<'_>| run.number("retransmits").is_ok_and(|lost| lost > 0.0);
-    let is_seen = errors.value >= DAMAGED_MANY && nic.host.runs().any(|run| is_lossy(&run));
-    found.cap(if is_seen {
-        Confidence::Medium
-    } else {
-        Confidence::Low
-    })
+    let is_lossy = |run: Run<'_>| run.number("retransmits").is_ok_and(|lost| lost > 0.0);
+    let is_seen = errors.value >= DAMAGED_MANY && nic.host.runs().any(is_lossy);
+    matched()
+        .because_all(errors.evidence.clone())
+        .advice(advice)
+        .cap_if(errors.total, Confidence::Medium)
+        .cap_if(errors.total && !is_seen, Confidence::Low)
 }
 
 /// A link that came up ten times within its first day is not stable.
@@ -267,11 +254,10 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
     let changes = nic.growth("link.carrier_changes")?;
     if changes.total {
         let uptime = nic.host.number("uptime_seconds")?;
-        let flaps = to_f64(changes.value);
         require(
-            flaps > FLAPS_MAX && uptime < DAY_SECONDS,
+            to_f64(changes.value) > FLAPS_MAX && uptime < DAY_SECONDS,
             format!(
-                "{flaps:.0} changes of the carrier in {:.0} h",
+                "{changes} changes of the carrier in {:.0} h",
                 uptime.value / 3600.0
             ),
         )?;
@@ -347,12 +333,7 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
 fn is_spare(nic: &Nic<'_>) -> bool {
     let is_up =
         |other: &Nic<'_>| other.wired().is_ok() && !other.flag("link.up").is_ok_and(|up| !up.value);
-    let other_host = nic.host.other.filter(|_| nic.host.is_pasted());
-    let other_host = other_host.map(|snapshot| Host {
-        snapshot,
-        period: None,
-        other: None,
-    });
+    let other_host = nic.host.other_host().filter(|_| nic.host.is_pasted());
 
     nic.host.nics().any(|other| is_up(&other))
         || other_host.is_some_and(|host| host.nics().any(|nic| is_up(&nic)))

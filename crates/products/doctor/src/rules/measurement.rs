@@ -1,27 +1,23 @@
 //! Is the measurement valid?
 
-use linerate_model::finding::Inapplicable;
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Quality, Value};
 
-use crate::arithmetic::{gbits, to_f64};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Ruling, Suspect, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Reading, Run};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("TOOL-01", Judge::Run(tool_01)),
-    ("TOOL-02", Judge::Host(tool_02)),
-    ("TOOL-03", Judge::Run(tool_03)),
-    ("TOOL-04", Judge::Run(tool_04)),
-    ("TOOL-05", Judge::Run(tool_05)),
-    ("TOOL-06", Judge::Run(tool_06)),
-    ("TOOL-07", Judge::Run(tool_07)),
-    ("TOOL-08", Judge::Run(tool_08)),
-    ("META-01", Judge::Nic(meta_01)),
-    ("META-03", Judge::Run(meta_03)),
-    ("META-02", Judge::Host(meta_02)),
-];
+rules! {
+    Run tool_01,
+    Host tool_02,
+    Run tool_03,
+    Run tool_04,
+    Run tool_05,
+    Run tool_06,
+    Run tool_07,
+    Run tool_08,
+    Nic meta_01,
+    Run meta_03,
+    Host meta_02,
+}
 
 /// Version from which on iperf3 uses a thread per stream.
 const FIRST_THREADED: (u32, u32) = (3, 16);
@@ -33,9 +29,7 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     require(streams > 1.0, "one stream")?;
 
     let version = run.text("version")?;
-    let Some(number) = version_number(version.value) else {
-        return unknown(version.key, "no version number");
-    };
+    let number = version_number(version.value).or_unknown(&version.key, "no version number")?;
     require(
         number < FIRST_THREADED,
         format!("iperf3 {version} has a thread per stream"),
@@ -53,14 +47,12 @@ fn tool_01(run: &Run<'_>) -> Ruling {
         return Ok(matched.read(&cpu, "at least 0.9 of a CPU"));
     }
 
-    match faster_tool(run)? {
-        Some((key, rate)) => Ok(matched.because(
-            key,
-            gbits(rate),
-            "another tool on the same path is more than 1.3 times as fast",
-        )),
-        None => unknown(run.key("thread_cpu"), run.reason("thread_cpu")),
-    }
+    let faster = faster_tool(run)?.or_unknown(run.key("thread_cpu"), run.reason("thread_cpu"))?;
+    Ok(matched.because(
+        faster.key,
+        gbits(faster.value),
+        "another tool on the same path is more than 1.3 times as fast",
+    ))
 }
 
 /// Release of iperf3 without the vulnerabilities that were published before it.
@@ -81,9 +73,7 @@ fn tool_08(run: &Run<'_>) -> Ruling {
         "the server is linerate",
     )?;
 
-    let Some(number) = version_number(version.value) else {
-        return unknown(version.key, "no version number");
-    };
+    let number = version_number(version.value).or_unknown(&version.key, "no version number")?;
     require(
         number < FIRST_SAFE,
         format!("no vulnerability of iperf3 {version} is known"),
@@ -102,31 +92,31 @@ pub(super) fn version_number(text: &str) -> Option<(u32, u32)> {
 }
 
 /// A run of another tool over the same two addresses that was much faster.
-fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::ruling::NoMatch> {
+fn faster_tool(run: &Run<'_>) -> Result<Option<Reading<f64>>, NoMatch> {
     let ours = run.goodput_bps()?;
     let path = run.text("path")?;
     let others = run.host.runs().filter(|other| {
         other.text("tool").is_ok_and(|tool| tool != "iperf3") && other.text_is("path", path.value)
     });
-    let faster = others
+    Ok(others
         .filter_map(|other| other.goodput_bps().ok())
-        .find(|rate| *rate > 1.3 * ours.value);
-
-    Ok(faster.map(|rate| (rate.key, rate.value)))
+        .find(|rate| *rate > 1.3 * ours.value))
 }
 
 fn tool_02(host: &Host<'_>) -> Ruling {
     let sweep = sweep(host);
-    let Some((best_streams, best_rate)) = sweep.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
-    else {
-        return unknown("sweep.streams", host.reason("sweep.streams"));
-    };
+    let (best_streams, best_rate) = sweep
+        .iter()
+        .copied()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .or_unknown("sweep.streams", host.reason("sweep.streams"))?;
     let after = sweep.iter().filter(|(streams, _)| *streams > best_streams);
-    let Some((streams, rate)) = after.copied().min_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return clear(format!(
+    let (streams, rate) = after
+        .copied()
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .or_clear(format!(
             "the best of the sweep, {best_streams:.0} streams, is also its largest"
-        ));
-    };
+        ))?;
     require(
         rate < 0.9 * best_rate,
         "throughput does not fall with more streams",
@@ -220,7 +210,7 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
 }
 
 fn tool_04(run: &Run<'_>) -> Ruling {
-    if run.text("phase").is_ok() {
+    if run.is_examined() {
         return inapplicable(
             Inapplicable::Test,
             "`linerate test` states the confidence of each load",
@@ -252,30 +242,26 @@ fn tool_04(run: &Run<'_>) -> Ruling {
 }
 
 fn tool_05(run: &Run<'_>) -> Ruling {
-    if run
+    let is_whole = run
         .flag("interrupted")
-        .is_ok_and(|interrupted| !interrupted.value)
-        && run.part().is_some()
-    {
-        return clear("the run came to its end, and both sides have totals");
-    }
-
+        .is_ok_and(|interrupted| !interrupted.value);
+    require(
+        !(is_whole && run.part().is_some()),
+        "the run came to its end, and both sides have totals",
+    )?;
     let is_stalled = run.number("stalled_share").is_ok_and(|share| share > 0.0);
-    if is_stalled
-        && run
-            .flag("interrupted")
-            .is_ok_and(|interrupted| !interrupted.value)
-    {
-        return clear("nothing arrived: the test stalled and came to its end");
-    }
+    require(
+        !(is_whole && is_stalled),
+        "nothing arrived: the test stalled and came to its end",
+    )?;
 
-    let advice = "let the test run to its end, or use the intervals of the other side";
+    let found =
+        matched().advice("let the test run to its end, or use the intervals of the other side");
     let received = match run.number("received_bytes") {
         Err(_) if run.part().is_none() && run.is("interrupted") => {
             let sent = run.number("sent_bytes")?;
-            return Ok(matched()
-                .read(&sent, "the receiver's total is missing: the test was ended")
-                .advice(advice));
+            let missing = "the receiver's total is missing: the test was ended";
+            return Ok(found.read(&sent, missing));
         }
         received => received?,
     };
@@ -283,10 +269,9 @@ fn tool_05(run: &Run<'_>) -> Ruling {
 
     let sent = run.number("sent_bytes")?;
     require(sent > 0.0, "nothing was sent")?;
-    Ok(matched()
+    Ok(found
         .read(&received, "0 although data was sent")
-        .read(&sent, "more than 0")
-        .advice(advice))
+        .read(&sent, "more than 0"))
 }
 
 fn tool_06(run: &Run<'_>) -> Ruling {
@@ -329,12 +314,8 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
         let odd = period
             .deltas()
             .find(|(key, delta)| key.starts_with(&prefix) && (delta.reset || delta.at_least));
-        return match odd {
-            Some((key, delta)) => {
-                Ok(matched().because(key, delta.value, "went backwards: reset, or wrapped"))
-            }
-            None => clear("no counter went backwards"),
-        };
+        let (key, delta) = odd.or_clear("no counter went backwards")?;
+        return Ok(matched().because(key, delta.value, "went backwards: reset, or wrapped"));
     }
 
     nic.text("drv.name")?;
@@ -361,9 +342,9 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
 
 fn meta_03(run: &Run<'_>) -> Ruling {
     require(!run.is("same_host"), "both ends are on one host")?;
-    let Some(nic) = run.nic() else {
-        return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
-    };
+    let nic = run
+        .nic()
+        .or_unknown("nic.*.link.speed_mbps", run.host.reason("nic"))?;
     nic.wired()?;
 
     let (speed, rate) = (nic.number("link.speed_mbps")?, run.goodput_bps()?);
@@ -397,7 +378,8 @@ fn meta_02(host: &Host<'_>) -> Ruling {
         .because(
             "ovs.pmd.rows_with_cycles",
             host.value("ovs.pmd.rows_with_cycles")
-                .map_or_else(String::new, Value::to_string),
+                .map(Value::to_string)
+                .unwrap_or_default(),
             "rows with a value",
         )
         .advice(
@@ -407,13 +389,13 @@ fn meta_02(host: &Host<'_>) -> Ruling {
 }
 
 /// Continues if per-packet statistics of a virtual switch may be judged at all.
-pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::ruling::NoMatch> {
+pub(super) fn under_load(host: &Host<'_>) -> Result<(), NoMatch> {
     match meta_02(host) {
         Ok(_) => unknown(
             "ovs.pmd.* under load",
             "META-02: the sample was taken without load",
         ),
-        Err(missing @ crate::ruling::NoMatch::Unknown(_)) => Err(missing),
+        Err(missing @ NoMatch::Unknown(_)) => Err(missing),
         // META-02 is ruled out: the sample was taken under load.
         Err(_) => Ok(()),
     }

@@ -2,6 +2,14 @@
 //! of `rules.txt`. Rules of the HTTP lab are applied to a cell ([`cell`]) or to a plan
 //! ([`preflight`]), those of a sweep to a setting ([`sweep`]), not to a snapshot.
 
+/// Defines the `RULES` of a file: each with the kind of its object and the function that judges it,
+/// whose name is that of the rule.
+macro_rules! rules {
+    ($($kind:ident $rule:path,)*) => {
+        pub(super) const RULES: &[RuleRow] = &[$((stringify!($rule), Judge::$kind($rule))),*];
+    };
+}
+
 mod application;
 mod bus;
 pub(crate) mod cell;
@@ -18,6 +26,7 @@ mod offload;
 mod path;
 mod placement;
 pub(crate) mod preflight;
+mod prelude;
 mod qdisc;
 mod queues;
 mod remedies;
@@ -32,27 +41,28 @@ pub(crate) use window::socket_took_the_loss;
 
 use std::sync::LazyLock;
 
-use crate::rule::{Layer, Rule, RuleRow};
+use crate::rule::Layer::{self, *};
+use crate::rule::{Rule, RuleRow};
 
 /// The rules of each layer, in the order in which a reader should think about them.
 const CATALOGUE: [(Layer, &[RuleRow]); 17] = [
-    (Layer::Measurement, measurement::RULES),
-    (Layer::Path, path::RULES),
-    (Layer::Link, link::RULES),
-    (Layer::Nic, flow_control::RULES),
-    (Layer::Nic, nic::RULES),
-    (Layer::Bus, bus::RULES),
-    (Layer::Cpu, queues::RULES),
-    (Layer::Cpu, cpu::RULES),
-    (Layer::Cpu, placement::RULES),
-    (Layer::Offload, offload::RULES),
-    (Layer::Offload, virtualisation::RULES),
-    (Layer::Offload, qdisc::RULES),
-    (Layer::Window, window::RULES),
-    (Layer::Network, network::RULES),
-    (Layer::Network, drops::RULES),
-    (Layer::Latency, latency::RULES),
-    (Layer::Application, application::RULES),
+    (Measurement, measurement::RULES),
+    (Path, path::RULES),
+    (Link, link::RULES),
+    (Nic, flow_control::RULES),
+    (Nic, nic::RULES),
+    (Bus, bus::RULES),
+    (Cpu, queues::RULES),
+    (Cpu, cpu::RULES),
+    (Cpu, placement::RULES),
+    (Offload, offload::RULES),
+    (Offload, virtualisation::RULES),
+    (Offload, qdisc::RULES),
+    (Window, window::RULES),
+    (Network, network::RULES),
+    (Network, drops::RULES),
+    (Latency, latency::RULES),
+    (Application, application::RULES),
 ];
 
 static RULES: LazyLock<Vec<(Layer, Rule)>> = LazyLock::new(|| {

@@ -1,24 +1,19 @@
 //! Drops and stalls of the NIC.
 
-use linerate_model::finding::{Inapplicable, Severity};
 use linerate_model::snapshot::Source;
 
 use super::remedies::pace_command;
-use crate::arithmetic::{ring_time_us, to_f64};
 use crate::classes::Class;
-use crate::command::{Change, command};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Ruling, inapplicable, matched, require};
-use crate::scope::{Facts, Nic, Reading};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("NIC-01", Judge::Nic(nic_01)),
-    ("NIC-02", Judge::Nic(nic_02)),
-    ("NIC-03", Judge::Nic(nic_03)),
-    ("NIC-04", Judge::Nic(nic_04)),
-    ("NIC-05", Judge::Nic(nic_05)),
-    ("NIC-06", Judge::Nic(nic_06)),
-];
+rules! {
+    Nic nic_01,
+    Nic nic_02,
+    Nic nic_03,
+    Nic nic_04,
+    Nic nic_05,
+    Nic nic_06,
+}
 
 fn nic_01(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
@@ -163,7 +158,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
 fn nic_06(nic: &Nic<'_>) -> Ruling {
     // A live driver lists all of its counters: without one of allowances it has none.
     let shaped = match nic.class_growth(Class::Shaped) {
-        Err(crate::ruling::NoMatch::Unknown(_))
+        Err(NoMatch::Unknown(_))
             if nic.host.snapshot.source == Source::Live
                 && nic
                     .host

@@ -1,23 +1,17 @@
 //! Segmentation and receive offloads.
 
-use linerate_model::finding::{Confidence, Inapplicable};
 use linerate_model::snapshot::Source;
 
 use super::cpu::thread_or_cpu_load;
-use crate::arithmetic::percent;
-use crate::command::{Change, command};
-use crate::limit;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, NoMatch, Ruling, Suspect, inapplicable, matched, require, unknown};
-use crate::scope::{Facts, Nic, Run};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("OFF-01", Judge::Nic(off_01)),
-    ("OFF-02", Judge::Nic(off_02)),
-    ("OFF-03", Judge::Nic(off_03)),
-    ("OFF-04", Judge::Nic(off_04)),
-    ("TUN-01", Judge::Nic(tun_01)),
-];
+rules! {
+    Nic off_01,
+    Nic off_02,
+    Nic off_03,
+    Nic off_04,
+    Nic tun_01,
+}
 
 /// CPUs that handle small packets in turn, sender, interrupts and receiver, are never full.
 const SMALL_PACKETS_BUSY: f64 = 0.5;
@@ -106,9 +100,11 @@ fn off_04(nic: &Nic<'_>) -> Ruling {
     )?;
 
     let is_own = |run: &Run<'_>| run.nic().is_some_and(|used| used.name == nic.name);
-    let Some(run) = nic.host.runs().find(|run| is_own(run) && !run.is_udp()) else {
-        return unknown("run.*", "needs a TCP test over this interface");
-    };
+    let run = nic
+        .host
+        .runs()
+        .find(|run| is_own(run) && !run.is_udp())
+        .or_unknown("run.*", "needs a TCP test over this interface")?;
     let concluded = run.text("limit")?;
     let of_cpus = [
         limit::SENDER_CPU,
@@ -165,9 +161,9 @@ fn tun_01(nic: &Nic<'_>) -> Ruling {
     };
     let name = nic.text("tunnel.below")?;
     let carriers = || nic.host.nics().filter(|other| other.name == name.value);
-    let Some(below) = carriers().next() else {
-        return unknown("nic.*.feat", "the device below the tunnel is not known");
-    };
+    let below = carriers()
+        .next()
+        .or_unknown("nic.*.feat", "the device below the tunnel is not known")?;
 
     let state = below.text(&format!("feat.{feature}"))?;
     require(

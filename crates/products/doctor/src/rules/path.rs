@@ -1,22 +1,17 @@
 //! Does the traffic take the right path?
 
-use linerate_model::finding::{Confidence, Inapplicable, Severity};
+use crate::rules::prelude::*;
 
-use crate::command::{Change, Command, command, token_or};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Reading, Run, Scope};
-
-pub(super) const RULES: &[RuleRow] = &[
-    ("PATH-04", Judge::Host(path_04)),
-    ("MTU-01", Judge::Nic(mtu_01)),
-    ("MTU-02", Judge::Host(mtu_02)),
-    ("MTU-03", Judge::Scope(mtu_03)),
-    ("MTU-04", Judge::Run(mtu_04)),
-    ("ADDR-01", Judge::Nic(addr_01)),
-    ("ADDR-02", Judge::Host(addr_02)),
-    ("PATH-05", Judge::Host(path_05)),
-];
+rules! {
+    Host path_04,
+    Nic mtu_01,
+    Host mtu_02,
+    Scope mtu_03,
+    Run mtu_04,
+    Nic addr_01,
+    Host addr_02,
+    Host path_05,
+}
 
 fn addr_01(nic: &Nic<'_>) -> Ruling {
     let duplicates = nic.text("net.duplicates")?;
@@ -49,15 +44,13 @@ fn addr_02(host: &Host<'_>) -> Ruling {
 
     // A router that fails over moves its address once, and no connection through it is reset.
     let is_failover = changes < 2.0 && !host.runs().any(|run| run.is("interrupted"));
-    let matched = if is_failover {
-        matched.severity(Severity::Medium).cap(Confidence::Low)
-    } else {
-        matched
-    };
-    Ok(matched.advice(
-        "find both hosts by their MAC addresses (ip neigh, the switch's forwarding table) and \
+    Ok(matched
+        .severity_if(is_failover, Severity::Medium)
+        .cap_if(is_failover, Confidence::Low)
+        .advice(
+            "find both hosts by their MAC addresses (ip neigh, the switch's forwarding table) and \
          change one's address",
-    ))
+        ))
 }
 
 fn path_04(host: &Host<'_>) -> Ruling {
@@ -86,27 +79,18 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
         .number("route.peer.mtu")
         .ok()
         .filter(|route| is_route && *route > 0.0);
-    let run = nic
-        .host
-        .runs()
-        .find(|run| run.nic().is_some_and(|used| used.name == nic.name));
+    let mut runs = nic.host.runs();
+    let run = runs.find(|run| run.nic().is_some_and(|used| used.name == nic.name));
     let path = run.and_then(|run| run.number("pmtu_bytes").ok());
-    for (path, threshold) in [
-        (
-            route,
-            "the path MTU is smaller than the MTU of the interface",
-        ),
-        (
-            path,
-            "the path MTU is smaller than the MTU of the interface",
-        ),
-    ] {
-        if let Some(path) = path.filter(|path| *path < mtu) {
-            let matched = matched()
-                .read(&path, threshold)
-                .read(&mtu, "MTU of the interface");
-            return Ok(common_mtu(nic, matched, mtu.value));
-        }
+    let mut paths = route.into_iter().chain(path);
+    if let Some(path) = paths.find(|path| *path < mtu) {
+        let matched = matched()
+            .read(
+                &path,
+                "the path MTU is smaller than the MTU of the interface",
+            )
+            .read(&mtu, "MTU of the interface");
+        return Ok(common_mtu(nic, matched, mtu.value));
     }
 
     let peer = nic.peer_number("net.mtu").suspect(if mtu < 1500.0 {
@@ -147,45 +131,30 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
     let large = host.flag("path.large_passes")?;
     require(!large.value, "full-size packets pass")?;
 
-    if !small.value {
-        return clear("no packet of any size passes");
-    }
-
+    require(small.value, "no packet of any size passes")?;
     let reported = host.flag("path.told_mtu")?;
     require(!reported.value, "ICMP reports the path MTU")?;
-    let mut found = matched();
 
-    for (fact, meaning) in [
-        ("path.passed_bytes", "the largest that passed"),
-        ("path.failed_bytes", "must pass as well"),
-    ] {
-        if let Ok(size) = host.number(fact) {
-            found = found.read(&size, meaning);
-        }
-    }
-
-    found = found
+    let mut found = matched()
+        .read_known(host, "path.passed_bytes", "the largest that passed")
+        .read_known(host, "path.failed_bytes", "must pass as well")
         .because(small.key, "on", "small packets pass")
         .because(
             large.key,
             "off",
             "full-size packets must pass or cause an ICMP error",
         )
-        .because(reported.key, "off", "no ICMP message reports the path MTU");
-    for (fact, meaning) in [
-        (
+        .because(reported.key, "off", "no ICMP message reports the path MTU")
+        .read_known(
+            host,
             "path.forward_mtu",
             "largest packet to the server that passed",
-        ),
-        (
+        )
+        .read_known(
+            host,
             "path.reverse_mtu",
             "largest packet from the server that passed",
-        ),
-    ] {
-        if let Ok(mtu) = host.number(fact) {
-            found = found.read(&mtu, meaning);
-        }
-    }
+        );
 
     if let Some(change) = smaller_mtu(host) {
         found = found
@@ -290,9 +259,9 @@ fn larger_than_below(nic: &Nic<'_>, (kind, least_overhead): (&str, f64)) -> Ruli
         .iter()
         .filter_map(|nic| Some((nic.name, nic.number("net.mtu").ok()?)));
     // Any NIC may carry the tunnel: an MTU beyond that of the largest fits none of them.
-    let Some((below, largest)) = sizes.max_by(|a, b| a.1.value.total_cmp(&b.1.value)) else {
-        return unknown("nic.*.net.mtu", "no NIC with an MTU is known");
-    };
+    let (below, largest) = sizes
+        .max_by(|a, b| a.1.value.total_cmp(&b.1.value))
+        .or_unknown("nic.*.net.mtu", "no NIC with an MTU is known")?;
     let most = largest.value - overhead;
     // The headers of IPsec follow from its algorithms: the least ones that fit are no proof.
     if kind == "xfrm" && mtu <= most {
@@ -379,13 +348,10 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
 fn path_05(host: &Host<'_>) -> Ruling {
     let family = |wanted: &str| {
         let of_family = |run: &Run<'_>| run.text_is("family", wanted);
-        match host.runs().find(of_family) {
-            Some(run) => run.goodput_bps(),
-            None => unknown(
-                format!("run.*.family = {wanted}"),
-                "needs a run over each family",
-            ),
-        }
+        let fact = format!("run.*.family = {wanted}");
+        let run = host.runs().find(of_family);
+        run.or_unknown(fact, "needs a run over each family")?
+            .goodput_bps()
     };
     let (v4, v6) = (family("ipv4")?, family("ipv6")?);
     let (low, high) = (v4.value.min(v6.value), v4.value.max(v6.value));

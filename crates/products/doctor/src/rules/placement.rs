@@ -1,15 +1,13 @@
 //! Placement of the worker threads on CPUs.
 
-use linerate_model::finding::Severity;
 use linerate_model::placement::cpu_list;
 
-use crate::arithmetic::percent;
 use crate::placement::{other_end, share, softirq_shares, worker_shares};
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
-use crate::scope::{CpuLoad, Facts, Host, Run};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[("CPU-10", Judge::Host(cpu_10))];
+rules! {
+    Host cpu_10,
+}
 
 /// Part of some work on one CPU from which on that is where it ran.
 const MOSTLY: f64 = 0.8;
@@ -85,10 +83,8 @@ fn cpu_10(host: &Host<'_>) -> Ruling {
 /// The CPU that did most of the work, and its part.
 fn mostly(shares: &[(u32, f64)], work: &str) -> Result<(u32, f64), NoMatch> {
     let most = shares.first().filter(|(_, part)| *part >= MOSTLY);
-    most.map_or_else(
-        || clear(format!("{work} ran on several CPUs")),
-        |most| Ok(*most),
-    )
+    most.copied()
+        .or_clear(format!("{work} ran on several CPUs"))
 }
 
 /// Work that may delay the workers.
@@ -113,12 +109,10 @@ fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
         });
     }
 
-    let Some(nic) = host.runs().find_map(|run| run.nic()) else {
-        return unknown(
-            "route.peer.dev",
-            "which interface the test used is not known",
-        );
-    };
+    let nic = host.runs().find_map(|run| run.nic()).or_unknown(
+        "route.peer.dev",
+        "which interface the test used is not known",
+    )?;
     require(
         nic.wired().is_ok(),
         "soft interrupts of a virtual interface run where the sender does",
@@ -165,10 +159,7 @@ fn idle_cpu(host: &Host<'_>, used: [u32; 2]) -> Result<CpuLoad, NoMatch> {
     let idle = loads.into_iter().filter(is_better);
     let best = idle.min_by(|a, b| rank(a).cmp(&rank(b)).then(a.busy.total_cmp(&b.busy)));
 
-    best.map_or_else(
-        || clear("no other CPU that the workers may use is 70 % idle"),
-        Ok,
-    )
+    best.or_clear("no other CPU that the workers may use is 70 % idle")
 }
 
 /// The option that moves the workers of this end, and the sweep that compares both placements.
@@ -182,12 +173,9 @@ fn advice(host: &Host<'_>, cpu: u32, idle: u32) -> String {
         return format!("start the {end} with `taskset -c {idle}`");
     }
 
-    let other = host.other.map(|snapshot| Host {
-        snapshot,
-        period: None,
-        other: None,
-    });
-    let other_cpu = other.and_then(|other| Some(mostly(&worker_shares(&other).ok()?, "").ok()?.0));
+    let other_cpu = host
+        .other_host()
+        .and_then(|other| Some(mostly(&worker_shares(&other).ok()?, "").ok()?.0));
     let (option, levels) = match (host.runs().any(|run| run.is_client()), other_cpu) {
         (true, Some(server)) if other_end(host).is_some() => (
             format!("-A {idle},{server} (client on CPU {idle}, server on CPU {server})"),

@@ -1,32 +1,23 @@
 //! Queueing disciplines, policers and filters.
 
-use linerate_model::finding::Severity;
-
 use super::measurement::version_number;
-use crate::arithmetic::{mbits, shaper_payload, to_f64};
-use crate::command::{Change, command};
-use crate::limit::CONFIGURED_RATE;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Facts, Nic, Qdisc, Run};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("QD-01", Judge::Nic(qd_01)),
-    ("QD-02", Judge::Nic(qd_02)),
-    ("QD-03", Judge::Nic(qd_03)),
-    ("QD-04", Judge::Nic(qd_04)),
-    ("QD-05", Judge::Nic(qd_05)),
-    ("QD-07", Judge::Nic(qd_07)),
-    ("QD-06", Judge::Nic(qd_06)),
-];
+rules! {
+    Nic qd_01,
+    Nic qd_02,
+    Nic qd_03,
+    Nic qd_04,
+    Nic qd_05,
+    Nic qd_07,
+    Nic qd_06,
+}
 
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "police"];
 
 fn qd_01(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    let Some(shaper) = narrowest(&qdiscs)? else {
-        return clear("no shaper");
-    };
+    let shaper = narrowest(&qdiscs)?.or_clear("no shaper")?;
     let rate = shaper.number("rate_bps")?;
 
     if let Ok(speed) = nic.speed_mbps() {
@@ -45,7 +36,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
 
     // Where it held for most seconds, others may have been slower.
     let is_shaped =
-        |run: &Run<'_>| run.limit() == Some(CONFIGURED_RATE) && !run.reaches_its_target();
+        |run: &Run<'_>| run.limit() == Some(limit::CONFIGURED_RATE) && !run.reaches_its_target();
     let is_concluded = nic.host.runs().any(|run| is_shaped(&run));
     require(
         is_concluded || is_at(goodput, payload),
@@ -219,12 +210,7 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
         "netem drops on purpose (QD-03)",
     )?;
 
-    let drops = nic.host.growth_of(
-        &counters(nic, &qdiscs, "drops")
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>(),
-    )?;
+    let drops = growth(nic, &qdiscs, "drops")?;
     drops.or_clear("drops of the qdiscs")?;
 
     // One drop in 12 million packets is no finding.
@@ -240,25 +226,21 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     ))
 }
 
-/// Keys of a counter of the disciplines, those that are known. A root with disciplines below it
+/// Growth of a counter of the disciplines, of those below the root where they have it: the root
 /// counts their packets again.
-fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
-    let key = |qdisc: &Qdisc<'_>| format!("{}.{counter}", qdisc.key);
-    let is_known = |key: &String| nic.host.snapshot.counters.contains_key(key);
-
-    let below: Vec<String> = qdiscs
+fn growth(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Result<Growth, NoMatch> {
+    let is_known = |qdisc: &&Qdisc<'_>| {
+        let key = qdisc.key(counter);
+        nic.host.snapshot.counters.contains_key(&key)
+    };
+    let has_below = qdiscs
         .iter()
-        .filter(|qdisc| !qdisc.is_root())
-        .map(key)
-        .filter(is_known)
-        .collect();
-    if !below.is_empty() {
-        return below;
-    }
+        .any(|qdisc| !qdisc.is_root() && is_known(&qdisc));
+    let counted = qdiscs.iter().filter(|qdisc| !has_below || !qdisc.is_root());
 
-    let all: Vec<String> = qdiscs.iter().map(key).collect();
-    let known: Vec<String> = all.iter().filter(|key| is_known(key)).cloned().collect();
-    if known.is_empty() { all } else { known }
+    let keys: Vec<String> = counted.map(|qdisc| qdisc.key(counter)).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    nic.host.growth_of(&keys)
 }
 
 fn qd_07(nic: &Nic<'_>) -> Ruling {
@@ -269,12 +251,7 @@ fn qd_07(nic: &Nic<'_>) -> Ruling {
         .collect();
     require(!fair.is_empty(), "no fq")?;
 
-    let drops = nic.host.growth_of(
-        &counters(nic, &fair, "flows_plimit")
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>(),
-    )?;
+    let drops = growth(nic, &fair, "flows_plimit")?;
     drops.or_clear("packets beyond flow_limit")?;
     let mut found = matched().grew(&drops);
     let mut limits = fair.iter().map(|qdisc| format!("{}.flow_limit", qdisc.key));
@@ -315,9 +292,10 @@ fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
 
 fn qd_03(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    let Some(netem) = qdiscs.iter().find(|qdisc| qdisc.kind == "netem") else {
-        return clear("no netem");
-    };
+    let netem = qdiscs
+        .iter()
+        .find(|qdisc| qdisc.kind == "netem")
+        .or_clear("no netem")?;
     Ok(matched()
         .because(
             format!("{}.kind", netem.key),
@@ -376,10 +354,10 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
     let Some((key, value)) =
         asked.or_else(|| by_algorithm().map(|cc| (cc.key, cc.value.to_owned())))
     else {
-        return match sent().next() {
-            Some(run) => clear(format!("{} does not pace", run.text("congestion")?.value)),
-            None => unknown("run.0.fq_rate_bps", "needs a test"),
-        };
+        let run = sent()
+            .next()
+            .or_unknown("run.0.fq_rate_bps", "needs a test")?;
+        return clear(format!("{} does not pace", run.text("congestion")?));
     };
 
     let qdiscs = nic.qdiscs()?;
@@ -391,14 +369,11 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
         return clear(format!("{} spaces the packets", shaper.kind));
     }
 
-    let old = nic
-        .host
-        .snapshot
-        .kernel
-        .as_deref()
+    let kernel = nic.host.snapshot.kernel.as_deref();
+    let is_old = kernel
         .and_then(version_number)
         .is_some_and(|version| version < (4, 20));
-    let matched = matched()
+    Ok(matched()
         .because(
             key,
             value,
@@ -409,12 +384,8 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
             "give the interface fq where the kernel has it, in the place of what `tc qdisc show` \
              prints",
         )
-        .persist("write net.core.default_qdisc=fq to /etc/sysctl.d/90-network.conf");
-    Ok(if old {
-        matched.severity(Severity::High)
-    } else {
-        matched
-    })
+        .persist("write net.core.default_qdisc=fq to /etc/sysctl.d/90-network.conf")
+        .severity_if(is_old, Severity::High))
 }
 
 /// Rules of a firewall that cost nothing worth talking about.

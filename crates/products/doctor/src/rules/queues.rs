@@ -1,32 +1,24 @@
 //! Queues of the NIC and the CPUs that serve them.
 
-use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
-use linerate_model::snapshot::{Absence, Source};
+use linerate_model::snapshot::Absence;
 
-use crate::arithmetic::{
-    COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, percent, tcp_ceiling,
-    to_f64,
-};
 use crate::classes::Class;
-use crate::command::command;
 use crate::placement::irq_shares;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Facts, Growth, Host, Nic, Reading, Scope};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("CHN-01", Judge::Nic(chn_01)),
-    ("CHN-02", Judge::Scope(chn_02)),
-    ("CHN-03", Judge::Nic(chn_03)),
-    ("IRQ-01", Judge::Nic(irq_01)),
-    ("IRQ-02", Judge::Nic(irq_02)),
-    ("IRQ-03", Judge::Nic(irq_03)),
-    ("IRQ-04", Judge::Nic(irq_04)),
-    ("IRQ-05", Judge::Nic(irq_05)),
-    ("SOFT-01", Judge::Host(soft_01)),
-    ("SOFT-02", Judge::Host(soft_02)),
-];
+rules! {
+    Nic chn_01,
+    Scope chn_02,
+    Nic chn_03,
+    Nic irq_01,
+    Nic irq_02,
+    Nic irq_03,
+    Nic irq_04,
+    Nic irq_05,
+    Host soft_01,
+    Host soft_02,
+}
 
 /// Share of a CPU in interrupts from which on it is the limit.
 const SATURATED: f64 = 0.85;
@@ -42,14 +34,13 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     require(cur < useful, format!("{cur} of {useful} useful queues"))?;
 
     let channels = |count: f64| command("ethtool -L {} combined {}", &[&nic.name, &count]);
-    let matched = crowded(nic, &cur)?;
-    let mut matched = matched
+    let mut matched = crowded(nic, &cur)?
         .read(&cur, format!("up to {useful}"))
-        .read(&max, "the maximum of the device");
-    matched = match cores {
-        Some(cores) => matched.read(&cores, "CPUs that can serve queues"),
-        None => matched.cap(Confidence::Medium),
-    };
+        .read(&max, "the maximum of the device")
+        .cap_if(cores.is_none(), Confidence::Medium);
+    if let Some(cores) = cores {
+        matched = matched.read(&cores, "CPUs that can serve queues");
+    }
 
     Ok(matched
         .fix_of_tokens(channels(useful).zip(channels(cur.value)))
@@ -79,26 +70,16 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
         ));
     }
 
-    let loads = match nic.host.cpu_loads() {
-        Ok(loads) => loads,
-        Err(_) if nic.host.snapshot.source == Source::Import && nic.host.period.is_none() => {
-            return Ok(matched().cap(Confidence::Low));
-        }
-        Err(stop) => {
-            return Err(stop).suspect(format!("{queues} queues in use; matters under load"));
-        }
+    let load = match nic.host.most_interrupted_cpu() {
+        Err(_) if nic.host.is_pasted() => return Ok(matched().cap(Confidence::Low)),
+        load => load.suspect(format!("{queues} queues in use; matters under load"))?,
     };
-    let busiest = loads
-        .into_iter()
-        .max_by(|a, b| a.softirq.total_cmp(&b.softirq));
-    match busiest.filter(|load| load.softirq >= SATURATED) {
-        Some(load) => Ok(matched().because(
-            format!("cpu.{}.softirq", load.cpu),
-            percent(load.softirq),
-            "below 85 % of the CPU in interrupts",
-        )),
-        None => clear("no CPU is busy with interrupts"),
-    }
+    require(load.softirq >= SATURATED, "no CPU is busy with interrupts")?;
+    Ok(matched().because(
+        format!("cpu.{}.softirq", load.cpu),
+        percent(load.softirq),
+        "below 85 % of the CPU in interrupts",
+    ))
 }
 
 /// A sum near a whole multiple of one flow's rate means that whole flows share.
@@ -191,11 +172,9 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
         Err(missing) => match nic.number("chan.combined.cur") {
             Ok(combined) => combined,
             // A driver without channel operations has one queue.
-            Err(_) if nic.absence("chan.combined.cur") == Absence::UnsupportedByDriver => Reading {
-                key: nic.key("chan"),
-                value: 1.0,
-                inferred: false,
-            },
+            Err(_) if nic.absence("chan.combined.cur") == Absence::UnsupportedByDriver => {
+                Reading::new(nic.key("chan"), 1.0)
+            }
             Err(_) => return Err(missing),
         },
     };
@@ -218,10 +197,10 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
 /// The CPU that took most interrupts of this interface, and its share of them: over the period, or
 /// since boot.
 fn irq_cpu(nic: &Nic<'_>) -> Result<(u32, f64), NoMatch> {
-    match irq_shares(nic)?.first() {
-        Some(busiest) => Ok(*busiest),
-        None => unknown(nic.key("irq.total"), "no interrupt was counted"),
-    }
+    irq_shares(nic)?
+        .first()
+        .copied()
+        .or_unknown(nic.key("irq.total"), "no interrupt was counted")
 }
 
 fn irq_01(nic: &Nic<'_>) -> Ruling {
@@ -230,15 +209,13 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
     require(vectors >= 2.0, "a single vector")?;
 
     let (cpu, share) = irq_cpu(nic)?;
-    require(
-        share >= 0.8,
-        format!("CPU {cpu} takes {:.0} % of them", share * 100.0),
-    )?;
+    let taken = format!("CPU {cpu} takes {}", percent(share));
+    require(share >= 0.8, format!("{taken} of them"))?;
 
-    let load = nic.host.cpu_load(cpu).suspect(format!(
-        "CPU {cpu} takes {:.0} % of the interrupts of {vectors} vectors",
-        share * 100.0
-    ))?;
+    let load = nic
+        .host
+        .cpu_load(cpu)
+        .suspect(format!("{taken} of the interrupts of {vectors} vectors"))?;
     require(
         load.softirq >= SATURATED,
         format!("CPU {cpu} is not saturated"),

@@ -1,10 +1,8 @@
 //! A step in speed between the two ends of a wire.
 
 use super::remedies::{pace_command, pace_parameters};
-use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
-use crate::ruling::{Match, NoMatch, Ruling, Suspect, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Reading};
+use crate::rules::prelude::*;
 
 pub(super) fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let (losses, ours) = losses_behind_step(nic)?;
@@ -67,11 +65,7 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
 /// Tests of both directions: towards this end slow and with retransmissions, away from it near line
 /// rate.
 fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
-    let other = nic.host.other.map(|snapshot| Host {
-        snapshot,
-        period: None,
-        other: Some(nic.host.snapshot),
-    });
+    let other = nic.host.other_host();
     let tests = |receives: bool| {
         let here = nic
             .host
@@ -83,18 +77,16 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
     };
 
     let ceiling = 0.9 * tcp_ceiling(mbps * 1e6, nic.mtu());
-    let Some((inbound, retransmits)) = tests(true)
+    let (inbound, retransmits) = tests(true)
         .find_map(|run| Some((run.goodput_bps().ok()?, run.number("retransmits").ok()?)))
-    else {
-        return unknown(
+        .or_unknown(
             "run.*.retransmits",
             "needs a TCP test towards the slower end",
-        );
-    };
+        )?;
 
-    let Some(outbound) = tests(false).find_map(|run| run.goodput_bps().ok()) else {
-        return unknown("run.*.reverse", "needs a TCP test in each direction");
-    };
+    let outbound = tests(false)
+        .find_map(|run| run.goodput_bps().ok())
+        .or_unknown("run.*.reverse", "needs a TCP test in each direction")?;
     require(
         inbound < ceiling && retransmits > 0.0,
         format!(

@@ -1,11 +1,11 @@
 //! Why a setting of a sweep is worse than the best one, and what limits the best one.
 
-use linerate_model::event::Endpoint;
-use linerate_model::finding::Evidence;
+use linerate_model::event::Endpoint::{self, Client, Server};
 use linerate_model::numbers::{bytes, rate};
-use linerate_model::sweep::{Hosts, Reason, ReasonName, SettingFacts, WindowDeficit};
+use linerate_model::sweep::ReasonName::*;
+use linerate_model::sweep::{Hosts, Reason, SettingFacts, WindowDeficit};
 
-use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
+use crate::rules::prelude::*;
 
 /// From here on a CPU is saturated, in percent: a program never gets all of it.
 const CORE_FULL_PERCENT: f64 = 95.0;
@@ -33,38 +33,6 @@ const RTT: &str = "the round-trip time";
 const RETRANSMITS: &str = "retransmissions";
 const LISTED: [&str; 5] = [SERVER_CORES, CLIENT_CPU, SERVER_CPU, RTT, RETRANSMITS];
 
-type SweepRule = (ReasonName, fn(&Case<'_>) -> Ruling);
-
-const RULES: [SweepRule; 13] = [
-    (ReasonName::SenderLimited, |case| case.sender_limited()),
-    (ReasonName::SenderBackPressure, |case| {
-        case.sender_back_pressure()
-    }),
-    (ReasonName::WindowBelowBdp, |case| case.window_below_bdp()),
-    (ReasonName::SendBuffer, |case| case.send_buffer()),
-    (ReasonName::StreamsBeyondCores, |case| {
-        case.streams_beyond_cores(Endpoint::Client)
-    }),
-    (ReasonName::StreamsBeyondCores, |case| {
-        case.streams_beyond_cores(Endpoint::Server)
-    }),
-    (ReasonName::CoresBusy, |case| case.shared_cores_busy()),
-    (ReasonName::CoresBusy, |case| {
-        case.cores_busy(Endpoint::Client)
-    }),
-    (ReasonName::CoreSaturated, |case| {
-        case.core_saturated(Endpoint::Client)
-    }),
-    (ReasonName::CoresBusy, |case| {
-        case.cores_busy(Endpoint::Server)
-    }),
-    (ReasonName::CoreSaturated, |case| {
-        case.core_saturated(Endpoint::Server)
-    }),
-    (ReasonName::RetransmitsRise, |case| case.retransmits_rise()),
-    (ReasonName::Loss, |case| case.loss()),
-];
-
 /// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without
 /// `best`: what limits `here`; empty where that is not known, as with a full link.
 pub fn sweep_reasons(
@@ -73,14 +41,29 @@ pub fn sweep_reasons(
     hosts: &Hosts,
 ) -> Vec<Reason> {
     let case = Case { best, here, hosts };
+    let rulings = [
+        (SenderLimited, case.sender_limited()),
+        (SenderBackPressure, case.sender_back_pressure()),
+        (WindowBelowBdp, case.window_below_bdp()),
+        (SendBuffer, case.send_buffer()),
+        (StreamsBeyondCores, case.streams_beyond_cores(Client)),
+        (StreamsBeyondCores, case.streams_beyond_cores(Server)),
+        (CoresBusy, case.shared_cores_busy()),
+        (CoresBusy, case.cores_busy(Client)),
+        (CoreSaturated, case.core_saturated(Client)),
+        (CoresBusy, case.cores_busy(Server)),
+        (CoreSaturated, case.core_saturated(Server)),
+        (RetransmitsRise, case.retransmits_rise()),
+        (Loss, case.loss()),
+    ];
     let (mut reasons, mut missing) = (Vec::new(), Vec::new());
 
-    for (name, rule) in RULES {
-        match rule(&case) {
+    for (name, ruling) in rulings {
+        match ruling {
             Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| {
                 let window = case.window_deficit().ok();
                 Reason {
-                    window: window.filter(|_| name == ReasonName::WindowBelowBdp),
+                    window: window.filter(|_| name == WindowBelowBdp),
                     ..Reason::new(name, evidence.to_string())
                 }
             })),
@@ -100,7 +83,7 @@ pub fn sweep_reasons(
             "; not reported: "
         };
         let sentence = format!("not known{separator}{}", listed.join(", "));
-        reasons.push(Reason::new(ReasonName::NotKnown, sentence));
+        reasons.push(Reason::new(NotKnown, sentence));
     }
 
     reasons
@@ -118,11 +101,11 @@ fn reason(sentence: String) -> Ruling {
 }
 
 fn read<T>(fact: &str, value: Option<T>) -> Result<T, NoMatch> {
-    value.map_or_else(|| unknown(fact, "not reported"), Ok)
+    value.or_unknown(fact, "not reported")
 }
 
 fn given<T>(value: Option<T>) -> Result<T, NoMatch> {
-    value.map_or_else(|| clear("not given"), Ok)
+    value.or_clear("not given")
 }
 
 impl Case<'_> {
@@ -158,7 +141,7 @@ impl Case<'_> {
         let sent_bps = given(self.here.sent_bps)?;
         require(sent_bps < LIMIT_REACHED * limit_bps, "at the limit")?;
 
-        for end in [Endpoint::Client, Endpoint::Server] {
+        for end in [Client, Server] {
             require(
                 self.core_saturated(end).is_err() && self.cores_busy(end).is_err(),
                 "CPU",
@@ -228,8 +211,8 @@ impl Case<'_> {
         let streams = self.here.streams;
         require(streams > given(self.best)?.streams, "no more streams")?;
         let cores = match end {
-            Endpoint::Client => given(self.cores(end))?,
-            Endpoint::Server => read(SERVER_CORES, self.cores(end))?,
+            Client => given(self.cores(end))?,
+            Server => read(SERVER_CORES, self.cores(end))?,
         };
         require(streams > cores, "a CPU for each stream")?;
 
@@ -243,10 +226,7 @@ impl Case<'_> {
 
     fn shared_cores_busy(&self) -> Ruling {
         require(self.hosts.is_same_host, "two hosts")?;
-        let (percent, cores) = (
-            self.load_percent(Endpoint::Client)?,
-            given(self.cores(Endpoint::Client))?,
-        );
+        let (percent, cores) = (self.load_percent(Client)?, given(self.cores(Client))?);
         all_busy("host that is both client and server", percent, cores)
     }
 
@@ -309,8 +289,8 @@ impl Case<'_> {
 
     fn cpu_percent(&self, end: Endpoint) -> Result<f64, NoMatch> {
         match end {
-            Endpoint::Client => read(CLIENT_CPU, self.here.cpu_client_percent),
-            Endpoint::Server => read(SERVER_CPU, self.here.cpu_server_percent),
+            Client => read(CLIENT_CPU, self.here.cpu_client_percent),
+            Server => read(SERVER_CPU, self.here.cpu_server_percent),
         }
     }
 
@@ -322,16 +302,16 @@ impl Case<'_> {
             ..
         } = *self.hosts;
         match end {
-            Endpoint::Client => client_cores,
+            Client => client_cores,
             // Both ends of one host have the same CPUs.
-            Endpoint::Server => server_cores.or(client_cores.filter(|_| is_same_host)),
+            Server => server_cores.or(client_cores.filter(|_| is_same_host)),
         }
     }
 
     /// CPU time of the test on this end's host.
     fn load_percent(&self, end: Endpoint) -> Result<f64, NoMatch> {
         if self.hosts.is_same_host {
-            return Ok(self.cpu_percent(Endpoint::Client)? + self.cpu_percent(Endpoint::Server)?);
+            return Ok(self.cpu_percent(Client)? + self.cpu_percent(Server)?);
         }
         self.cpu_percent(end)
     }
@@ -357,7 +337,7 @@ fn all_busy(whose: &str, percent: f64, cores: u32) -> Ruling {
 
 const fn name(end: Endpoint) -> &'static str {
     match end {
-        Endpoint::Client => "client",
-        Endpoint::Server => "server",
+        Client => "client",
+        Server => "server",
     }
 }

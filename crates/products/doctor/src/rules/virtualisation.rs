@@ -2,16 +2,14 @@
 
 use super::measurement::under_load;
 use super::offload::feature;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, Ruling, clear, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Scope};
+use crate::rules::prelude::*;
 
-pub(super) const RULES: &[RuleRow] = &[
-    ("VIRT-01", Judge::Nic(virt_01)),
-    ("VIRT-02", Judge::Scope(virt_02)),
-    ("VIRT-03", Judge::Host(virt_03)),
-    ("VIRT-04", Judge::Host(virt_04)),
-];
+rules! {
+    Nic virt_01,
+    Scope virt_02,
+    Host virt_03,
+    Host virt_04,
+}
 
 /// Features of a virtio NIC whose back end has no offloads. The fixed receive checksum identifies
 /// virtio.

@@ -1,24 +1,18 @@
 //! Windows and buffers of TCP and UDP.
 
-use linerate_model::finding::{Confidence, Severity};
+use crate::rules::prelude::*;
 
-use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, to_f64, window_ceiling_bps};
-use crate::limit;
-use crate::rule::{Judge, RuleRow};
-use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Facts, Host, Reading, Run};
-
-pub(super) const RULES: &[RuleRow] = &[
-    ("WIN-01", Judge::Run(win_01)),
-    ("WIN-02", Judge::Run(win_02)),
-    ("WIN-03", Judge::Run(win_03)),
-    ("WIN-04", Judge::Host(win_04)),
-    ("WIN-05", Judge::Host(win_05)),
-    ("WIN-06", Judge::Host(win_06)),
-    ("UDP-01", Judge::Host(udp_01)),
-    ("UDP-03", Judge::Run(udp_03)),
-    ("UDP-02", Judge::Run(udp_02)),
-];
+rules! {
+    Run win_01,
+    Run win_02,
+    Run win_03,
+    Host win_04,
+    Host win_05,
+    Host win_06,
+    Host udp_01,
+    Run udp_03,
+    Run udp_02,
+}
 
 /// The kernel's own maximum of a receive buffer on hosts with memory.
 const BUFFER_MAX_DEFAULT_BYTES: f64 = 6_291_456.0;
@@ -211,14 +205,9 @@ fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> Option<String> {
         // The kernel's minimum and default (ip-sysctl, tcp_rmem); no maximum is known.
         .map_or("4096 131072 0", |old| old.value);
     let mut parts = old.split_whitespace();
-    let (low, default) = (
-        parts.next().unwrap_or("4096"),
-        parts.next().unwrap_or("131072"),
-    );
-    let present: f64 = parts
-        .next()
-        .and_then(|most| most.parse().ok())
-        .unwrap_or(0.0);
+    let low = parts.next().unwrap_or("4096");
+    let default = parts.next().unwrap_or("131072");
+    let present: f64 = parts.next().map_or(0.0, |most| most.parse().unwrap_or(0.0));
 
     // The maximum must not be below the default.
     (present < maximum).then(|| {
@@ -311,18 +300,14 @@ fn win_05(host: &Host<'_>) -> Ruling {
     // Every host that has run for weeks has pruned a queue once.
     pressure.in_period("totals", format!("{pressure} events since boot"))?;
 
-    let matched = matched()
-        .grew(&pressure)
-        .advice("raise net.ipv4.tcp_mem, or let the application read faster");
     // A queue of small packets is collapsed without loss.
     let is_lossless = host
         .growth_of(&PRESSURE_WITH_LOSS)
         .is_ok_and(|lost| lost.value == 0);
-    Ok(if is_lossless {
-        matched.severity(Severity::Medium)
-    } else {
-        matched
-    })
+    Ok(matched()
+        .grew(&pressure)
+        .advice("raise net.ipv4.tcp_mem, or let the application read faster")
+        .severity_if(is_lossless, Severity::Medium))
 }
 
 fn win_06(host: &Host<'_>) -> Ruling {
@@ -335,14 +320,13 @@ fn win_06(host: &Host<'_>) -> Ruling {
 
     // A target rate leaves pauses on purpose, and so does the bound of unsent data of a load of
     // `linerate test`.
-    let is_paused = |run: &Run<'_>| run.number("target_bps").is_ok() || run.text("phase").is_ok();
-    let sent = host
+    let is_paused = |run: &Run<'_>| run.number("target_bps").is_ok() || run.is_examined();
+    let mut sent = host
         .runs()
         .filter(|run| run.part() != Some("receiver") && !is_paused(run));
-    let bursty = { sent }.find_map(|run| run.number("idle_share").ok());
-    let Some(idle) = bursty else {
-        return unknown("run.0.idle_share", host.reason("run.0.idle_share"));
-    };
+    let idle = sent
+        .find_map(|run| run.number("idle_share").ok())
+        .or_unknown("run.0.idle_share", host.reason("run.0.idle_share"))?;
     require(idle > 0.2, "the sender does not pause")?;
 
     Ok(matched()
@@ -376,48 +360,40 @@ fn udp_01(host: &Host<'_>) -> Ruling {
         "sockets of other programs dropped, those of the test did not",
     )?;
     // Totals alone are a guess, those that are the loss of a test are not.
-    let mut matched = match overflows.total {
-        true => matched()
-            .because_all(overflows.evidence)
-            .cap(Confidence::Medium),
-        false => matched().grew(&overflows),
-    };
+    let mut matched = matched()
+        .because_all(overflows.evidence)
+        .cap_if(overflows.total, Confidence::Medium);
 
     if let (Some(lost), Some(share)) = (lost, share) {
-        let percent = format!("{:.0} % of the loss", share.min(1.0) * 100.0);
+        let percent = percent(share.min(1.0));
         matched = matched
             .read(
                 &lost,
-                format!(
-                    "{:.0} % of the reported loss happened in this buffer",
-                    share.min(1.0) * 100.0
-                ),
+                format!("{percent} of the reported loss happened in this buffer"),
             )
-            .because("socket buffer:", percent, "less of it");
+            .because(
+                "socket buffer:",
+                format!("{percent} of the loss"),
+                "less of it",
+            );
     }
 
     let is_rare = host
         .runs()
         .any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
-    Ok(if is_rare {
-        matched.severity(Severity::Low)
-    } else {
-        matched
-    }
-    .raise(host, "net.core.rmem_max", 8_388_608.0)
-    .advice(
-        "and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit \
+    Ok(matched
+        .severity_if(is_rare, Severity::Low)
+        .raise(host, "net.core.rmem_max", 8_388_608.0)
+        .advice(
+            "and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit \
          (CPU-02)",
-    ))
+        ))
 }
 
 /// True if the receive buffers of the run's host overflowed during it as often as it lost
 /// datagrams.
 pub(crate) fn socket_took_the_loss(run: &Run<'_>) -> bool {
-    let lost = run
-        .number("lost_packets")
-        .map(|lost| lost.value)
-        .unwrap_or_default();
+    let lost = run.number("lost_packets").map_or(0.0, |lost| lost.value);
     run.host.period.is_some() && socket_explains(&run.host, lost)
 }
 

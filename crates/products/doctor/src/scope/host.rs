@@ -7,7 +7,7 @@ use linerate_model::stored_name;
 use super::reading::{Growth, Reading};
 use crate::arithmetic::to_f64;
 use crate::period::Period;
-use crate::ruling::{NoMatch, inapplicable, unknown};
+use crate::ruling::{Needed, NoMatch, inapplicable, unknown};
 
 /// One host.
 #[derive(Debug, Clone, Copy)]
@@ -138,6 +138,15 @@ impl<'a> Facts<'a> for Host<'a> {
 }
 
 impl<'a> Host<'a> {
+    /// The other host, of which no period is known here.
+    pub(crate) fn other_host(&self) -> Option<Self> {
+        Some(Self {
+            snapshot: self.other?,
+            period: None,
+            other: Some(self.snapshot),
+        })
+    }
+
     pub(crate) fn name(&self) -> &'a str {
         &self.snapshot.host
     }
@@ -230,29 +239,21 @@ impl<'a> Host<'a> {
         }
 
         let state = |name: &str| self.delta(&format!("cpu.{cpu}.{name}"));
-        let (user, system, idle) = (
-            state("user")? + state("nice")?,
-            state("system")?,
-            state("idle")?,
-        );
-
-        let (wait, irq, softirq, steal) = (
-            state("iowait")?,
-            state("irq")?,
-            state("softirq")?,
-            state("steal")?,
-        );
         // proc(5): `user` and `nice` contain the time of guests.
-        let total = user + system + idle + wait + irq + softirq + steal;
+        let working = state("user")? + state("nice")? + state("system")?;
+        // A CPU in iowait is idle: it would run a task that is ready.
+        let idle = state("idle")? + state("iowait")?;
+        let softirq = state("irq")? + state("softirq")?;
+        let steal = state("steal")?;
+        let total = working + idle + softirq + steal;
         if total <= 0.0 {
             return unknown(format!("cpu.{cpu}"), "no tick passed in the window");
         }
 
         Ok(CpuLoad {
             cpu,
-            softirq: (irq + softirq) / total,
-            // A CPU in iowait is idle: it would run a task that is ready.
-            busy: 1.0 - (idle + wait) / total,
+            softirq: softirq / total,
+            busy: 1.0 - idle / total,
             steal: steal / total,
         })
     }
@@ -303,13 +304,26 @@ impl<'a> Host<'a> {
         cpus.into_iter().map(|cpu| self.cpu_load(cpu)).collect()
     }
 
+    /// The busiest CPU over the period.
+    pub(crate) fn busiest_load(&self) -> Result<CpuLoad, NoMatch> {
+        self.most_loaded(|load| load.busy)
+    }
+
+    /// The CPU with the largest part in interrupts.
+    pub(crate) fn most_interrupted_cpu(&self) -> Result<CpuLoad, NoMatch> {
+        self.most_loaded(|load| load.softirq)
+    }
+
+    fn most_loaded(&self, part: fn(&CpuLoad) -> f64) -> Result<CpuLoad, NoMatch> {
+        let loads = self.cpu_loads()?.into_iter();
+        loads
+            .max_by(|a, b| part(a).total_cmp(&part(b)))
+            .or_unknown("cpu.0.user", "no CPU was sampled")
+    }
+
     /// Load of the busiest CPU over the period.
     pub(crate) fn busiest_cpu(&self) -> Result<f64, NoMatch> {
-        Ok(self
-            .cpu_loads()?
-            .into_iter()
-            .map(|load| load.busy)
-            .fold(0.0, f64::max))
+        Ok(self.busiest_load()?.busy)
     }
 
     /// True if some CPU had no time left over the period. A thread that waits for it appears idle.

@@ -56,12 +56,8 @@ impl<'a> Nic<'a> {
     /// True if a feature is active.
     pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, NoMatch> {
         let words = self.text(&format!("feat.{name}"))?;
-        Ok(Reading {
-            // `on [fixed]` is active as well (ethtool(8)).
-            value: words.value.starts_with("on"),
-            key: words.key,
-            inferred: false,
-        })
+        // `on [fixed]` is active as well (ethtool(8)).
+        Ok(Reading::new(words.key, words.value.starts_with("on")))
     }
 
     /// Continues only for a physical interface.
@@ -136,12 +132,7 @@ impl<'a> Nic<'a> {
     /// The interface at the other end of the wire, when exactly two hosts with one such interface
     /// in use each are known.
     pub(crate) fn peer(&self) -> Option<Self> {
-        let snapshot = self.host.other?;
-        let host = Host {
-            snapshot,
-            period: None,
-            other: Some(self.host.snapshot),
-        };
+        let host = self.host.other_host()?;
 
         let is_used = |nic: &Nic<'_>| {
             // A link of unknown state counts as one in use.
@@ -178,20 +169,12 @@ impl<'a> Nic<'a> {
         let kind = self.text("qdisc.root.kind");
         // A discipline without a queue holds nothing, also where no backlog was read.
         if let Some(kind) = kind.ok().filter(|kind| *kind == "noqueue") {
-            return Ok(Reading {
-                key: kind.key,
-                value: 0.0,
-                inferred: false,
-            });
+            return Ok(Reading::new(kind.key, 0.0));
         }
 
         let key = self.key("qdisc.root.backlog");
         match self.host.period.and_then(|period| period.level(&key)) {
-            Some(value) => Ok(Reading {
-                key,
-                value,
-                inferred: false,
-            }),
+            Some(value) => Ok(Reading::new(key, value)),
             None => self.host.number(&key),
         }
     }

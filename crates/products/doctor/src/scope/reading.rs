@@ -6,6 +6,7 @@ use std::fmt::{self, Display, Formatter};
 use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::snapshot::Value;
 
+use super::host::Facts;
 use crate::arithmetic::{mbits, to_f64};
 use crate::period::{Delta, Period};
 use crate::ruling::{Match, NoMatch, Suspect, require, unknown};
@@ -54,12 +55,15 @@ impl Match {
     /// Quotes a number that was read.
     pub(crate) fn read(self, reading: &Reading<f64>, threshold: impl Into<String>) -> Self {
         let value = Value::Real(reading.value);
-        let matched = self.because(reading.key.clone(), value, threshold);
+        self.because(reading.key.clone(), value, threshold)
+            .cap_if(reading.inferred, Confidence::Medium)
+    }
 
-        if reading.inferred {
-            matched.cap(Confidence::Medium)
-        } else {
-            matched
+    /// Quotes a number, where it is known.
+    pub(crate) fn read_known(self, from: &impl Facts<'_>, fact: &str, threshold: &str) -> Self {
+        match from.number(fact) {
+            Ok(reading) => self.read(&reading, threshold),
+            Err(_) => self,
         }
     }
 
@@ -75,12 +79,8 @@ impl Match {
 
     /// Quotes how counters grew; totals since boot are weak evidence.
     pub(crate) fn grew(self, growth: &Growth) -> Self {
-        let matched = self.because_all(growth.evidence.clone());
-        if growth.total {
-            matched.cap(Confidence::Low)
-        } else {
-            matched
-        }
+        self.because_all(growth.evidence.clone())
+            .cap_if(growth.total, Confidence::Low)
     }
 }
 
@@ -98,6 +98,17 @@ pub(crate) struct Growth {
 impl Display for Growth {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
+    }
+}
+
+impl<T> Reading<T> {
+    /// A value that was read as it is.
+    pub(crate) fn new(key: String, value: T) -> Self {
+        Self {
+            key,
+            value,
+            inferred: false,
+        }
     }
 }
 

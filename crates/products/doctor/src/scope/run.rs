@@ -5,7 +5,7 @@ use linerate_model::finding::Inapplicable;
 use super::host::{Facts, Host};
 use super::nic::Nic;
 use super::reading::Reading;
-use crate::ruling::{NoMatch, clear, inapplicable, require, unknown};
+use crate::ruling::{Needed, NoMatch, clear, inapplicable, require, unknown};
 
 /// A round trip that grows this many times under load shows a queue, unless it is shorter than what
 /// schedulers add.
@@ -255,11 +255,9 @@ impl<'a> Run<'a> {
 
     /// Continues only for a UDP test.
     pub(crate) fn over_udp(&self) -> Result<(), NoMatch> {
-        let transport = self.text("transport")?;
-        if transport == "udp" {
-            Ok(())
-        } else {
-            inapplicable(Inapplicable::Test, "not UDP")
+        match self.text("transport")?.value {
+            "udp" => Ok(()),
+            _ => inapplicable(Inapplicable::Test, "not UDP"),
         }
     }
 
@@ -335,14 +333,9 @@ impl<'a> Run<'a> {
 
     /// Interface the test ran over; ends a rule where it is not known.
     pub(crate) fn used_nic(&self) -> Result<Nic<'a>, NoMatch> {
-        self.nic().map_or_else(
-            || {
-                unknown(
-                    "route.peer.dev",
-                    "which interface the test used is not known",
-                )
-            },
-            Ok,
+        self.nic().or_unknown(
+            "route.peer.dev",
+            "which interface the test used is not known",
         )
     }
 

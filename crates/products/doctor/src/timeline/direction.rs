@@ -1,6 +1,6 @@
 //! One direction of a test, interval by interval and in total.
 
-use linerate_model::interval::{StreamInterval, TcpLimits};
+use linerate_model::interval::{StreamInterval, TcpInterval, TcpLimits};
 use linerate_model::{StreamRole, measure};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,7 @@ impl DirectionStats {
     pub(super) fn add_totals(
         &mut self,
         rows: &[&StreamInterval],
+        tcp: &[TcpInterval],
         seconds: f64,
         rate_bps: f64,
         last: bool,
@@ -58,65 +59,33 @@ impl DirectionStats {
         // The stub at the end of a test is no interval of its own.
         let whole = !last || seconds >= 0.9 * self.first_seconds;
         if whole && self.rates_bps.len() < RATES_MAX {
-            self.note_loss(rows);
+            self.note_loss(tcp);
             self.rates_bps.push(rate_bps);
         }
 
-        let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
-        let limits = facts
-            .iter()
-            .filter_map(|tcp| tcp.limits)
-            .chain(self.limits)
-            .collect::<Vec<_>>();
-        self.limits = (!limits.is_empty()).then(|| added_up(limits));
+        let limits: Vec<TcpLimits> = tcp.iter().filter_map(|tcp| tcp.limits).collect();
+        if !limits.is_empty() {
+            self.limits = Some(added_up(limits.into_iter().chain(self.limits)));
+        }
         self.seconds += rows.iter().map(|row| row.seconds()).sum::<f64>();
-
-        let windows = facts
-            .iter()
-            .map(|tcp| tcp.snd_wnd_bytes)
-            .sum::<Option<u64>>();
-        self.windows_bytes = self
-            .windows_bytes
-            .max(windows.filter(|_| !facts.is_empty()));
-        self.min_rtt_us = facts
-            .iter()
-            .filter_map(|tcp| tcp.min_rtt_us)
-            .chain(self.min_rtt_us)
-            .min();
+        self.windows_bytes = self.windows_bytes.max(windows(tcp));
+        let rtts = tcp.iter().filter_map(|tcp| tcp.min_rtt_us);
+        self.min_rtt_us = rtts.chain(self.min_rtt_us).min();
 
         // Sizes of 0 are not known.
-        let is_known = |bytes: &u32| *bytes > 0;
-        self.mss_bytes = facts
-            .iter()
-            .map(|tcp| tcp.mss_bytes)
-            .filter(is_known)
-            .chain(self.mss_bytes)
-            .max();
-        self.pmtu_bytes = facts
-            .iter()
-            .map(|tcp| tcp.pmtu_bytes)
-            .filter(is_known)
-            .min()
-            .or(self.pmtu_bytes);
+        self.mss_bytes = self.mss_bytes.max(mss(tcp));
+        let mtus = tcp.iter().map(|tcp| tcp.pmtu_bytes);
+        self.pmtu_bytes = mtus.filter(|bytes| *bytes > 0).min().or(self.pmtu_bytes);
     }
 
-    fn note_loss(&mut self, rows: &[&StreamInterval]) {
-        let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
+    fn note_loss(&mut self, tcp: &[TcpInterval]) {
         if tcp.is_empty() {
             return;
         }
 
-        let cwnd_bytes: u64 = tcp
-            .iter()
-            .map(|tcp| tcp.snd_cwnd_bytes)
-            .fold(0, u64::saturating_add);
-        if cwnd_bytes > 0 {
-            self.cwnd_min_bytes = Some(
-                self.cwnd_min_bytes
-                    .map_or(cwnd_bytes, |least| least.min(cwnd_bytes)),
-            );
-        }
-
+        let cwnds = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes);
+        let cwnd_bytes = Some(cwnds.fold(0, u64::saturating_add)).filter(|bytes| *bytes > 0);
+        self.cwnd_min_bytes = cwnd_bytes.into_iter().chain(self.cwnd_min_bytes).min();
         if !self.rates_bps.is_empty() {
             self.later += 1;
             self.later_with_loss += u32::from(tcp.iter().any(|tcp| tcp.retransmits > 0));
@@ -126,8 +95,8 @@ impl DirectionStats {
     pub(super) fn add_interval(
         &mut self,
         rows: &[&StreamInterval],
-        start_s: f64,
-        end_s: f64,
+        tcp: &[TcpInterval],
+        [start_s, end_s]: [f64; 2],
         rate_bps: f64,
     ) {
         if self.intervals.len() >= STEPS_MAX {
@@ -142,42 +111,27 @@ impl DirectionStats {
         insert(&mut facts, "received_bps", arrives.then_some(rate_bps));
         datagrams(&mut facts, rows);
 
-        let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
         let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
-        let seconds = rows.iter().map(|row| row.seconds()).sum();
+        let limits = limits.filter(|limits| !limits.is_empty()).map(added_up);
         shares(
             &mut facts,
-            limits.filter(|limits| !limits.is_empty()).map(added_up),
-            seconds,
+            limits,
+            rows.iter().map(|row| row.seconds()).sum(),
         );
+        insert(&mut facts, "snd_wnd_bytes", windows(tcp));
 
-        let windows = tcp.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
-        insert(
-            &mut facts,
-            "snd_wnd_bytes",
-            windows.filter(|_| !tcp.is_empty()),
-        );
         let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
         let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
-
-        let mss_bytes = tcp
-            .iter()
-            .map(|tcp| tcp.mss_bytes)
-            .filter(|mss| *mss > 0)
-            .max();
-        let share = mss_bytes.and_then(|mss| measure::retransmit_share(again, bytes, mss));
+        let share = mss(tcp).and_then(|mss| measure::retransmit_share(again, bytes, mss));
         insert(&mut facts, "retransmit_share", share);
-
         if !tcp.is_empty() {
+            let twice = tcp
+                .iter()
+                .map(|tcp| tcp.dsack_segments)
+                .sum::<Option<u64>>();
             insert(&mut facts, "retransmits", Some(again));
+            insert(&mut facts, "dsack_segments", twice);
         }
-
-        let twice = tcp
-            .iter()
-            .map(|tcp| tcp.dsack_segments)
-            .sum::<Option<u64>>()
-            .filter(|_| !tcp.is_empty());
-        insert(&mut facts, "dsack_segments", twice);
         let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
 
         // Whether it was slow start is known once the rate of the rest is; until then it may have
@@ -246,6 +200,17 @@ impl DirectionStats {
         insert(facts, "mss_bytes", self.mss_bytes);
         insert(facts, "pmtu_bytes", self.pmtu_bytes);
     }
+}
+
+/// The windows of all streams together.
+fn windows(tcp: &[TcpInterval]) -> Option<u64> {
+    let windows = tcp.iter().map(|tcp| tcp.snd_wnd_bytes);
+    windows.sum::<Option<u64>>().filter(|_| !tcp.is_empty())
+}
+
+fn mss(tcp: &[TcpInterval]) -> Option<u32> {
+    let sizes = tcp.iter().map(|tcp| tcp.mss_bytes);
+    sizes.filter(|mss| *mss > 0).max()
 }
 
 /// The congestion window grew; see [`DirectionStats::intervals`].

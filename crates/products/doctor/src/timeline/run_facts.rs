@@ -17,7 +17,7 @@ pub(crate) fn insert(facts: &mut RunFacts, name: &str, value: Option<impl Into<V
 }
 
 /// The sum of what several senders waited for.
-pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
+pub(crate) fn added_up(rows: impl IntoIterator<Item = TcpLimits>) -> TcpLimits {
     rows.into_iter()
         .fold(TcpLimits::default(), TcpLimits::saturating_add)
 }
@@ -31,16 +31,12 @@ pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f
     let in_s = |us: u64| ns_to_s(us.saturating_mul(1000));
     let busy = in_s(limits.busy_us);
     let share = |us: u64| in_s(us) / busy;
-    insert(
-        facts,
-        "rwnd_limited_share",
-        Some(share(limits.rwnd_limited_us)),
-    );
-    insert(
-        facts,
-        "sndbuf_limited_share",
-        Some(share(limits.sndbuf_limited_us)),
-    );
+    for (name, us) in [
+        ("rwnd_limited_share", limits.rwnd_limited_us),
+        ("sndbuf_limited_share", limits.sndbuf_limited_us),
+    ] {
+        insert(facts, name, Some(share(us)));
+    }
 
     if seconds > 0.0 {
         insert(facts, "busy_share", Some((busy / seconds).min(1.0)));

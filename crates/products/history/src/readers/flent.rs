@@ -9,7 +9,7 @@ use linerate_model::path::{
 use serde_json::Value;
 
 use super::path::PathTest;
-use super::plausible::rate_is_possible;
+use super::plausible::check_path;
 use super::time;
 
 /// Values of a series by their place on the time axis; absent between two measurements.
@@ -50,7 +50,7 @@ pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
 
     Some(match report(document) {
         None => Err(format!("Flent's {name} has no TCP download or upload")),
-        Some(report) => implausible(&report).map_or(Ok(()), Err).map(|()| PathTest {
+        Some(report) => check_path(&report).map(|()| PathTest {
             tool: "flent",
             format: "flent",
             started_unix_ms: started_ms(metadata),
@@ -170,13 +170,6 @@ fn samples(down: &[(u64, f64)], up: &[(u64, f64)], first_ns: u64) -> Vec<LoadSam
         }
     };
     times.into_iter().map(sample).collect()
-}
-
-fn implausible(report: &PathReport) -> Option<String> {
-    let phases = report.phases.iter();
-    let mut rates = phases.flat_map(|phase| phase.down_bps.into_iter().chain(phase.up_bps));
-    let wrong = rates.find(|bps| !rate_is_possible(*bps))?;
-    Some(format!("implausible: {:.0} Gbit/s", wrong / 1e9))
 }
 
 /// Times without a zone are UTC.

@@ -1,5 +1,6 @@
 //! Values of a report that cannot be: faults of programs, and documents that were changed.
 
+use linerate_model::path::PathReport;
 use linerate_model::{EndpointTotals, Event};
 
 /// More than any interface carries; rates of shorter times are those of a clock that went
@@ -28,9 +29,17 @@ pub(super) fn check(events: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
-/// True if a rate can be one of a real path.
-pub(super) fn rate_is_possible(bps: f64) -> bool {
-    bps <= RATE_MAX_BPS
+/// Checks the rates of the phases of a path.
+///
+/// # Errors
+/// The implausible value.
+pub(super) fn check_path(report: &PathReport) -> Result<(), String> {
+    let phases = report.phases.iter();
+    let mut rates = phases.flat_map(|phase| phase.down_bps.into_iter().chain(phase.up_bps));
+    match rates.find(|bps| *bps > RATE_MAX_BPS) {
+        Some(bps) => Err(format!("implausible: {:.0} Gbit/s", bps / 1e9)),
+        None => Ok(()),
+    }
 }
 
 fn totals(end: &EndpointTotals) -> Result<(), String> {
@@ -42,7 +51,7 @@ fn totals(end: &EndpointTotals) -> Result<(), String> {
     }
 
     let rate_bps = end.bits_per_second();
-    if end.seconds() >= DURATION_MIN_S && !rate_is_possible(rate_bps) {
+    if end.seconds() >= DURATION_MIN_S && rate_bps > RATE_MAX_BPS {
         return Err(format!("implausible: {:.0} Gbit/s", rate_bps / 1e9));
     }
 

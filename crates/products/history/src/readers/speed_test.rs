@@ -10,7 +10,7 @@ use linerate_model::path::{
 use serde_json::Value;
 
 use super::path::PathTest;
-use super::plausible::rate_is_possible;
+use super::plausible::check_path;
 use super::time;
 
 /// A line of `speedtest -f jsonl` or of `ndt7-client` beside that with the result.
@@ -37,18 +37,7 @@ pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
     let found = ookla(document)
         .or_else(|| ndt7(document))
         .or_else(|| plain(document))?;
-    for bps in found
-        .report
-        .phases
-        .iter()
-        .flat_map(|phase| phase.down_bps.into_iter().chain(phase.up_bps))
-    {
-        if !rate_is_possible(bps) {
-            return Some(Err(format!("implausible: {:.0} Gbit/s", bps / 1e9)));
-        }
-    }
-
-    Some(Ok(found))
+    Some(check_path(&found.report).map(|()| found))
 }
 
 /// Rates in bytes per second, delays in ms.

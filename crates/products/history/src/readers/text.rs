@@ -107,11 +107,12 @@ impl Texts {
         let last = self.tests.last_mut();
         match (&mut self.opening, last.filter(|test| !test.has_totals())) {
             // Both directions at once: a client of iperf 2 listens, too.
-            (Some(opening), _) if opening.is_announced_client() && begun.is_iperf2_server() => {}
+            (Some(opening), _)
+                if opening.is_announced_client() && begun.is_iperf2(Endpoint::Server) => {}
             (Some(opening), _) => *opening = begun.opening(opening.clone(), true),
             // A server of iperf 2 connects back to its client, in a test of both directions.
             (None, Some(test))
-                if begun.is_iperf2_client()
+                if begun.is_iperf2(Endpoint::Client)
                     && test.opening.tool.is_some()
                     && test.opening.is_server() => {}
             // Threads of iperf 2 print their lines in any order.

@@ -9,7 +9,8 @@ pub mod prometheus;
 mod tests;
 
 use linerate_document::number::percent;
-use linerate_model::measure::{MeasureName, Unit};
+use linerate_model::measure::MeasureName;
+use linerate_model::measure::Unit::{self, *};
 use linerate_model::record::{Detail, Measure, RunKind, RunRecord, RunState, Trial, Way};
 use linerate_model::stats;
 use linerate_model::{numbers, stored_name};
@@ -73,40 +74,36 @@ pub(crate) fn name(run: &RunRecord) -> &str {
 /// Symbol of a unit after UCUM, which OTLP prescribes.
 pub(crate) fn unit_symbol(unit: Unit) -> &'static str {
     match unit {
-        Unit::BitsPerSecond => "bit/s",
-        Unit::BytesPerSecond => "By/s",
-        Unit::PerSecond => "1/s",
-        Unit::Nanoseconds => "ns",
-        Unit::Cores => "{cpu}",
-        Unit::SecondsPerGib => "s/GiBy",
-        Unit::Share => "1",
-        Unit::Count => "{count}",
-        Unit::Bytes => "By",
-        Unit::RoundTripsPerMinute => "{round_trip}/min",
-        Unit::OpinionScore => "{score}",
-        Unit::Grade => "{grade}",
-        Unit::Confidence => "{confidence}",
+        BitsPerSecond => "bit/s",
+        BytesPerSecond => "By/s",
+        PerSecond => "1/s",
+        Nanoseconds => "ns",
+        Cores => "{cpu}",
+        SecondsPerGib => "s/GiBy",
+        Share => "1",
+        Count => "{count}",
+        Bytes => "By",
+        RoundTripsPerMinute => "{round_trip}/min",
+        OpinionScore => "{score}",
+        Grade => "{grade}",
+        Confidence => "{confidence}",
     }
 }
 
 /// A value with its unit, for people.
 pub fn value_text(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::BitsPerSecond => numbers::rate(value),
-        Unit::BytesPerSecond => format!("{}/s", numbers::bytes(value)),
-        Unit::PerSecond => format!("{}/s", numbers::per_s(value)),
-        Unit::Nanoseconds => {
+        BitsPerSecond => numbers::rate(value),
+        BytesPerSecond => format!("{}/s", numbers::bytes(value)),
+        PerSecond => format!("{}/s", numbers::per_s(value)),
+        Nanoseconds => {
             let (value, unit) = numbers::scaled(value, 1000.0, ["ns", "µs", "ms", "s"]);
             format!("{} {unit}", numbers::digits(value))
         }
-        Unit::Cores => format!("{} CPUs", numbers::digits(value)),
-        Unit::SecondsPerGib => format!("{} s/GiB", numbers::digits(value)),
-        Unit::Share => percent(value),
-        Unit::Count => format!("{value}"),
-        Unit::Bytes
-        | Unit::RoundTripsPerMinute
-        | Unit::OpinionScore
-        | Unit::Grade
-        | Unit::Confidence => unit.text(value),
+        Cores => format!("{} CPUs", numbers::digits(value)),
+        SecondsPerGib => format!("{} s/GiB", numbers::digits(value)),
+        Share => percent(value),
+        Count => format!("{value}"),
+        Bytes | RoundTripsPerMinute | OpinionScore | Grade | Confidence => unit.text(value),
     }
 }

@@ -292,8 +292,9 @@ fn chart(trend: &Trend) -> Option<Plot> {
         }),
         Axis::linear(info.words(), move |value| info.unit.text(value)),
     );
-    // An axis has a length also where there is one run.
-    let chart = Chart::new(x.between(place(0).min(-1e-6), 0.0), y, 300, series).checked()?;
+    // One run has no span of time: its axis is a minute long.
+    let start = if span_ms > 0.0 { place(0) } else { -1.0 };
+    let chart = Chart::new(x.between(start, 0.0), y, 300, series).checked()?;
     let note = format!(
         "{}; dashed: median between two changes",
         counted(trend.runs.len(), "run")

@@ -6,9 +6,8 @@ use std::net::IpAddr;
 use linerate_sys::netlink::Family;
 
 use super::{Headers, Tunnel};
-use crate::netlink::client::NetlinkClient;
-use crate::netlink::{attribute, text, u16_at, u32_at, u32_of};
 use crate::nic::{links, route};
+use crate::prelude::*;
 
 /// Sizes of an ESP packet (RFC 4303).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_sys::netlink::Family;
 
 use super::{Headers, Tunnel};
-use crate::netlink::client::NetlinkClient;
-use crate::netlink::{self as nl, attribute, attributes, u16_at, u16_of};
+use crate::netlink as nl;
+use crate::prelude::*;
 use crate::short_file;
 
 /// UDP, and type, receiver, counter and authentication of a data message.

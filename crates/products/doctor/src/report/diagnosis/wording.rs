@@ -37,6 +37,7 @@ pub(super) fn metric(evidence: &Evidence) -> Option<String> {
 }
 
 /// What the metric was compared with, in the unit of [`metric`]: `below 0.1 %` for `below 0.001`.
+/// Empty where the metric ends with it, as `95.3 Mbit/s received`.
 pub(super) fn threshold(evidence: &Evidence) -> String {
     let text = evidence.threshold.as_str();
     let (_, key) = owner(&evidence.fact);
@@ -50,6 +51,7 @@ pub(super) fn threshold(evidence: &Evidence) -> String {
         Some((number, share)) if is_share && !text.contains('%') => {
             text.replacen(number, &percent(share), 1)
         }
+        _ if metric(evidence).is_some_and(|metric| metric.ends_with(text)) => String::new(),
         _ => text.to_owned(),
     }
 }
@@ -77,17 +79,12 @@ fn owner(fact: &str) -> (String, String) {
 
 /// A counter, an offload or a kernel variable by its own name.
 fn name(key: &str) -> String {
-    let own = key
-        .strip_prefix("sysctl.")
-        .unwrap_or_else(|| key.rsplit('.').next().unwrap_or(key));
-    own.replace(
-        '_',
-        if key.starts_with("sysctl.") || key.contains(".drv.") {
-            "_"
-        } else {
-            " "
-        },
-    )
+    let last = key.rsplit('.').next().unwrap_or(key);
+    match key.strip_prefix("sysctl.") {
+        Some(variable) => variable.to_owned(),
+        None if key.contains(".drv.") => last.to_owned(),
+        None => last.replace('_', " "),
+    }
 }
 
 /// A number with its unit; a count is the bare number.
@@ -166,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_compared_in_percent() {
+    fn a_share_is_compared_in_percent_and_no_word_is_said_twice() {
         for (fact, read, compared) in [
             ("run.0.retransmit_share", "below 0.001", "below 0.1 %"),
             (
@@ -176,6 +173,7 @@ mod tests {
             ),
             ("run.0.retransmit_share", "below 0.1 %", "below 0.1 %"),
             ("run.0.rtt_us", "at most 0.5 of that", "at most 0.5 of that"),
+            ("run.0.received_bps", "received", ""),
         ] {
             let evidence = Evidence::new(fact, "0.002", read);
             assert_eq!(threshold(&evidence), compared);

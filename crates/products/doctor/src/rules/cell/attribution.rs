@@ -5,7 +5,7 @@ use linerate_model::http::units::rounded;
 use linerate_model::http::{CellFacts, EndpointFacts, Side};
 
 use super::ends::{endpoint, name};
-use crate::ruling::{NoMatch, unknown};
+use crate::rules::prelude::*;
 
 /// Programs outside the test with this share of the busy time of a CPU, or of all, are what it is
 /// busy with when no part of the test took more.
@@ -73,9 +73,9 @@ impl CpuAttribution {
     pub(super) fn of_core(facts: &CellFacts, side: Side) -> Result<Self, NoMatch> {
         let host = Self::of_host(facts, side)?;
         let end = endpoint(facts, side)?;
-        let Some(busy) = end.core_busy else {
-            return unknown("the single CPUs", "could not be read");
-        };
+        let busy = end
+            .core_busy
+            .or_unknown("the single CPUs", "could not be read")?;
 
         let of = |of: Side| {
             let other = endpoint(facts, of).ok()?;
@@ -189,14 +189,11 @@ fn outweighs((server, generator): (f64, f64)) -> bool {
 }
 
 fn program_cpus(facts: &CellFacts, side: Side) -> Result<f64, NoMatch> {
-    match endpoint(facts, side)?.program_cpus {
-        Some(cpus) => Ok(cpus),
-        None => unknown(
-            "whose work filled the CPUs",
-            format!(
-                "is not known: the time of the {}'s program could not be read",
-                name(side)
-            ),
+    endpoint(facts, side)?.program_cpus.or_unknown(
+        "whose work filled the CPUs",
+        format!(
+            "is not known: the time of the {}'s program could not be read",
+            name(side)
         ),
-    }
+    )
 }

@@ -6,8 +6,8 @@ use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, happened, less_than};
 use super::ends::fullness;
 use super::{flow, network};
+use crate::rules::prelude::*;
 use crate::rules::remedies::{self, MORE_PORTS};
-use crate::ruling::{NoMatch, Ruling, clear, require};
 
 /// Descriptors are all in use from here on, as a share of the limit.
 pub(super) const FDS_FULL: f64 = 0.98;
@@ -176,5 +176,5 @@ fn server_has_room(facts: &CellFacts) -> Result<Condition, NoMatch> {
         ));
     }
 
-    less_than(what, busy, SERVER_BUSY).map_or_else(|| clear("the server is busy as well"), Ok)
+    less_than(what, busy, SERVER_BUSY).or_clear("the server is busy as well")
 }

@@ -1,10 +1,9 @@
 //! Comparisons of measurements with thresholds. Their distance to the threshold is the confidence
 //! of the match.
 
-use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::http::units::{grouped, rounded};
 
-use crate::ruling::{Match, Ruling, clear, matched};
+use crate::rules::prelude::*;
 
 /// Values this close to a threshold could as well lie on its other side.
 const LOW: f64 = 0.03;
@@ -100,13 +99,11 @@ pub(super) fn happened(what: &str, count: Option<u64>) -> Option<Condition> {
 /// Matches because of any of these conditions, each with its advice. The most certain one sets the
 /// confidence.
 pub(super) fn any(conditions: Vec<(Condition, String)>) -> Ruling {
-    let Some(confidence) = conditions
+    let confidence = conditions
         .iter()
         .map(|(condition, _)| condition.confidence)
         .max()
-    else {
-        return clear("none of its conditions holds");
-    };
+        .or_clear("none of its conditions holds")?;
     let found = conditions
         .into_iter()
         .fold(matched(), |found, (condition, advice)| {

@@ -7,7 +7,7 @@ use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, less_than};
 use super::ends::{SERVER_CPUS, endpoint, name};
 use super::{flow, network};
-use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
+use crate::rules::prelude::*;
 
 /// All CPUs together are busy from here on.
 const TOTAL_FULL: f64 = 0.9;
@@ -22,9 +22,8 @@ const BUSY: &str = "busy share of all CPUs of the server";
 
 pub(super) fn total(facts: &CellFacts) -> Ruling {
     let (_, busy) = cpus(facts)?;
-    let Some(condition) = at_least(BUSY, Some(busy), TOTAL_FULL) else {
-        return clear("the CPUs of the server have room");
-    };
+    let condition =
+        at_least(BUSY, Some(busy), TOTAL_FULL).or_clear("the CPUs of the server have room")?;
     let advice = "a cheaper framework, sendfile for large bodies, or more CPUs";
     let found = network::has_room(
         facts,
@@ -123,9 +122,8 @@ pub(super) fn core(facts: &CellFacts) -> Ruling {
     let found = any(full
         .map(|condition| (condition, advice(server, &core)))
         .collect())?;
-    let Some(rest) = less_than(BUSY, Some(busy), TOTAL_FULL) else {
-        return clear("all CPUs of the server are busy");
-    };
+    let rest =
+        less_than(BUSY, Some(busy), TOTAL_FULL).or_clear("all CPUs of the server are busy")?;
     let found = found.and(rest);
 
     match CpuAttribution::of_core(facts, Side::Server) {

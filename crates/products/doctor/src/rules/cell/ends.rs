@@ -2,7 +2,7 @@
 
 use linerate_model::http::{CellFacts, EndpointFacts, Peak, Side};
 
-use crate::ruling::{NoMatch, unknown};
+use crate::rules::prelude::*;
 
 /// Name of an end in sentences.
 pub(super) const fn name(side: Side) -> &'static str {

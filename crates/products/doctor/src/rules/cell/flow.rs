@@ -1,13 +1,12 @@
 //! Rules 6 to 9: how many requests are in flight, and what becomes of them.
 
-use linerate_model::finding::Confidence;
 use linerate_model::http::units::{grouped, percent, rounded, time_name};
 use linerate_model::http::{CellFacts, Flag, Mode, Network};
 
 use super::condition::{Condition, at_least, less_than};
 use super::ends::SERVER_CPUS;
 use super::network;
-use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
+use crate::rules::prelude::*;
 
 /// Far below the best of a payload.
 const FAR_BELOW: f64 = 0.9;
@@ -110,11 +109,7 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
     });
 
     // A server without an agent may be full without a measurement that shows it.
-    Ok(if is_server_known {
-        found
-    } else {
-        found.cap(Confidence::Low)
-    })
+    Ok(found.cap_if(!is_server_known, Confidence::Low))
 }
 
 /// `2/s`, `12.5/s`, `50,000/s`
@@ -148,9 +143,10 @@ pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
     let Some(Mode::Open { rate_per_s, .. }) = facts.mode else {
         return clear("no offered rate");
     };
-    let Some(share) = facts.answered_share.filter(|_| is_met(facts)) else {
-        return clear("the offered rate was not met");
-    };
+    let share = facts
+        .answered_share
+        .filter(|_| is_met(facts))
+        .or_clear("the offered rate was not met")?;
     let text = format!(
         "{} of what was due at {} requests per second was answered",
         percent(share),
@@ -209,7 +205,7 @@ fn saturated(facts: &CellFacts) -> Result<Condition, NoMatch> {
     } else {
         None
     };
-    condition.map_or_else(|| clear("more load gives more"), Ok)
+    condition.or_clear("more load gives more")
 }
 
 /// Nothing is used to 90 %.
@@ -224,9 +220,8 @@ fn idle(facts: &CellFacts) -> Result<Condition, NoMatch> {
     }
 
     let what = "the fullest of CPUs, threads and link";
-    let Some(condition) = less_than(what, headroom(facts), IDLE) else {
-        return clear("a CPU, a thread or the link is full");
-    };
+    let condition =
+        less_than(what, headroom(facts), IDLE).or_clear("a CPU, a thread or the link is full")?;
     let is_link_unknown =
         facts.network != Network::Loopback && network::used_share(facts).is_none();
 

@@ -14,10 +14,9 @@ mod network;
 mod server;
 mod validity;
 
-use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::http::{CellFacts, CellVerdict, Flag, Judgement, Network, VerdictClass};
 
-use crate::ruling::{Match, NoMatch, Ruling, Unknown, matched};
+use crate::rules::prelude::*;
 
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);

@@ -1,11 +1,10 @@
 //! Rule 3: the link is full, or the path loses segments.
 
-use linerate_model::finding::Confidence;
 use linerate_model::http::units::{percent, rate_name};
 use linerate_model::http::{CellFacts, Network};
 
 use super::condition::{Condition, any, at_least, less_than};
-use crate::ruling::{Match, Ruling, clear, matched, require, unknown};
+use crate::rules::prelude::*;
 
 /// A link is full from here on, in responses as a share of the ceiling or in bits as a share of its
 /// speed.
@@ -75,12 +74,13 @@ fn advice(bits_per_response: Option<f64>) -> String {
 pub(super) fn loss(facts: &CellFacts) -> Ruling {
     require(facts.network != Network::Loopback, "no network")?;
     let retransmits = "what the server sent again";
-    let Some(server) = &facts.server else {
-        return unknown(retransmits, "is not known: no agent there");
-    };
-    let Some(share) = server.retransmit_share else {
-        return unknown(retransmits, "could not be read");
-    };
+    let server = facts
+        .server
+        .as_ref()
+        .or_unknown(retransmits, "is not known: no agent there")?;
+    let share = server
+        .retransmit_share
+        .or_unknown(retransmits, "could not be read")?;
     require(
         share > RETRANSMITS_MAX,
         format!("{} sent again", percent(share)),

@@ -6,8 +6,8 @@ use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCount, Err
 use super::client::FDS_FULL;
 use super::condition::{Condition, any, at_least, happened};
 use super::ends::fullness;
+use crate::rules::prelude::*;
 use crate::rules::remedies::{LONGER_BACKLOG, descriptors, untracked};
-use crate::ruling::{Ruling, clear};
 
 /// Connections may be lost, or refused by the server, for this share of what ended.
 const REFUSED_MAX: f64 = 0.001;
@@ -46,10 +46,9 @@ pub(super) fn refused_connections(facts: &CellFacts) -> Ruling {
             .iter()
             .any(|text| text == ErrorCounts::UNASKED_503)
     };
-    let Some((_, error)) = entry.filter(|(_, error)| share > REFUSED_MAX || is_unasked(error))
-    else {
-        return clear("no connection was refused with 503");
-    };
+    let (_, error) = entry
+        .filter(|(_, error)| share > REFUSED_MAX || is_unasked(error))
+        .or_clear("no connection was refused with 503")?;
     let what = if is_unasked(error) {
         "connections that the server refused with 503"
     } else {

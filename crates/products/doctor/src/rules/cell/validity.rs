@@ -5,7 +5,7 @@ use linerate_model::http::{CellFacts, ErrorClass, ErrorCount, Flag};
 use linerate_model::stored_name;
 
 use super::condition::{Condition, any, at_least, happened, less_than};
-use crate::ruling::{Ruling, matched, require};
+use crate::rules::prelude::*;
 
 /// Less than this share of the connections was open.
 const OPEN_MIN: f64 = 0.99;

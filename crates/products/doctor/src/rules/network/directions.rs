@@ -1,13 +1,7 @@
 //! Rates of both directions, and of the link.
 
-use linerate_model::finding::Inapplicable;
-
-use crate::arithmetic::{
-    COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, mbits, tcp_ceiling,
-};
+use crate::rules::prelude::*;
 use crate::rules::qdisc::sets_rate_of;
-use crate::ruling::{Ruling, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Facts, Host, Reading, Run, Scope};
 
 pub(super) fn path_07(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
@@ -23,9 +17,9 @@ pub(super) fn path_07(run: &Run<'_>) -> Ruling {
     run.number("dsack_segments")?;
     run.number("retransmits")?;
 
-    let Some((undone, repeated)) = run.spurious() else {
-        return clear("few segments were retransmitted, or most of them were lost");
-    };
+    let (undone, repeated) = run
+        .spurious()
+        .or_clear("few segments were retransmitted, or most of them were lost")?;
     Ok(matched()
         .read(&seen, "0")
         .read(&distance, "at most 3")
@@ -44,7 +38,7 @@ const FULL_SPREAD_MAX: f64 = 0.02;
 
 pub(super) fn path_14(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
-    if run.part().is_some() || run.text("phase").is_ok() {
+    if run.part().is_some() || run.is_examined() {
         return inapplicable(
             Inapplicable::Test,
             "tests of this program are judged by what both of their ends saw",
@@ -69,12 +63,10 @@ pub(super) fn path_14(run: &Run<'_>) -> Ruling {
         .into_iter()
         .filter(|speed| *speed < link.value)
         .find(is_of);
-    let Some(speed) = slower else {
-        return clear(format!(
-            "{:.0} Mbit/s are not what a slower link carries",
-            rate.value / 1e6
-        ));
-    };
+    let speed = slower.or_clear(format!(
+        "{:.0} Mbit/s are not what a slower link carries",
+        rate.value / 1e6
+    ))?;
 
     let spread = run.number("later_spread")?;
     require(
@@ -134,8 +126,7 @@ pub(super) fn path_15(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 /// The test in the other direction, where it is faster. Tests of this program are judged by what
 /// both of their ends saw.
 fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
-    let is_report =
-        |run: &Run<'_>| run.part().is_none() && run.text("phase").is_err() && !run.is_udp();
+    let is_report = |run: &Run<'_>| run.part().is_none() && !run.is_examined() && !run.is_udp();
     let alike = |other: &Run<'_>| {
         let facts = ["path", "streams", "transport"];
         facts
@@ -197,10 +188,8 @@ pub(super) fn path_08(host: &Host<'_>) -> Ruling {
         let run = host.runs().filter(|run| !run.is("same_host")).find(|run| {
             run.flag("reverse").is_ok_and(|flag| flag == reverse) && run.goodput_bps().is_ok()
         });
-        match run {
-            Some(run) => Ok((run.goodput_bps()?, run)),
-            None => unknown("run.*.reverse", "needs a run in each direction"),
-        }
+        let run = run.or_unknown("run.*.reverse", "needs a run in each direction")?;
+        Ok((run.goodput_bps()?, run))
     };
     let ((forward, first), (reverse, second)) = (of(false)?, of(true)?);
     let comparable = ["path", "streams", "transport"]

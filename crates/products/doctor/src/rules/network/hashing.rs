@@ -1,8 +1,6 @@
 //! Several links between the hosts, and how flows are hashed to them.
 
-use crate::arithmetic::tcp_ceiling;
-use crate::ruling::{Ruling, matched, require, unknown};
-use crate::scope::{Facts, Host, Nic, Run};
+use crate::rules::prelude::*;
 
 pub(super) fn path_03(host: &Host<'_>) -> Ruling {
     let member = host.number("path.member_mbps")?;
@@ -11,13 +9,11 @@ pub(super) fn path_03(host: &Host<'_>) -> Ruling {
             run.number("streams")
                 .is_ok_and(|streams| wanted(streams.value))
         });
-        match run {
-            Some(run) => run.goodput_bps(),
-            None => unknown(
-                "run.*.streams",
-                "needs a run with one stream and one with four or more",
-            ),
-        }
+        run.or_unknown(
+            "run.*.streams",
+            "needs a run with one stream and one with four or more",
+        )?
+        .goodput_bps()
     };
     let one = rate(|streams| streams <= 1.0)?;
     let many = rate(|streams| streams >= 4.0)?;
@@ -37,9 +33,9 @@ pub(super) fn path_03(host: &Host<'_>) -> Ruling {
 const POLICIES_BY_PORT: [&str; 2] = ["layer3+4", "encap3+4"];
 
 pub(super) fn path_12(run: &Run<'_>) -> Ruling {
-    if !run.host.nics().any(|nic| nic.text("bond.mode").is_ok()) {
-        return unknown("nic.*.bond.mode", run.host.reason("nic"));
-    }
+    let mut nics = run.host.nics();
+    nics.find(|nic| nic.text("bond.mode").is_ok())
+        .or_unknown("nic.*.bond.mode", run.host.reason("nic"))?;
 
     let nic = run.used_nic()?;
     require(
@@ -61,9 +57,9 @@ pub(super) fn path_12(run: &Run<'_>) -> Ruling {
         .nics()
         .filter(is_member)
         .filter_map(|member| member.number("link.speed_mbps").ok());
-    let Some(member) = speeds.max_by(|a, b| a.value.total_cmp(&b.value)) else {
-        return unknown("nic.*.link.speed_mbps", "the speed of no member is known");
-    };
+    let member = speeds
+        .max_by(|a, b| a.value.total_cmp(&b.value))
+        .or_unknown("nic.*.link.speed_mbps", "the speed of no member is known")?;
     let rate = run.goodput_bps()?;
     let ceiling = tcp_ceiling(member.value * 1e6, nic.mtu());
     require(

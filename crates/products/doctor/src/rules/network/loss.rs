@@ -1,35 +1,24 @@
 //! Datagrams and segments lost between the hosts.
 
-use linerate_model::finding::Confidence;
-
 use super::narrowest_hop::STEADY_MAX;
-use crate::arithmetic::mathis_bps;
-use crate::limit;
+use crate::rules::prelude::*;
 use crate::rules::window::socket_explains;
-use crate::ruling::{Match, Ruling, clear, matched, require};
-use crate::scope::{Facts, Host, QUEUE_INFLATION_MIN, Run};
 
 pub(super) fn path_10(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), "not TCP")?;
     run.concluded(limit::PATH)?;
     let busy = run.number("busy_share")?;
     let rate = run.goodput_bps()?;
-    let mut matched = matched().read_rate(&rate, "received");
-
-    for (fact, meaning) in [
-        ("min_rtt_us", "lowest round trip, microseconds"),
-        ("rtt_us", "round trip under load, microseconds"),
-        (
+    let matched = matched()
+        .read_rate(&rate, "received")
+        .read_known(run, "min_rtt_us", "lowest round trip, microseconds")
+        .read_known(run, "rtt_us", "round trip under load, microseconds")
+        .read_known(
+            run,
             "retransmit_share",
             "share of the segments that was retransmitted",
-        ),
-    ] {
-        if let Ok(reading) = run.number(fact) {
-            matched = matched.read(&reading, meaning);
-        }
-    }
-
-    matched = matched.read(&busy, "data was outstanding for this part of the time");
+        )
+        .read(&busy, "data was outstanding for this part of the time");
     let loss = run.loss();
     let is_steady = run.number("later_spread").is_ok_and(|spread| spread <= 0.1);
 
@@ -145,15 +134,14 @@ pub(super) fn path_11(run: &Run<'_>) -> Ruling {
 
 /// Loss of a report, which may be on the path or in the receiver.
 fn unplaced_loss(run: &Run<'_>, matched: Match) -> Match {
-    let matched = match run.number("sent_bps") {
-        Ok(sent) => matched.read(&sent, "sent"),
-        Err(_) => matched,
-    };
-    matched.cap(Confidence::Low).advice(format!(
-        "compare `nstat -az UdpRcvbufErrors` on the receiver before and after a test; without \
+    matched
+        .read_known(run, "sent_bps", "sent")
+        .cap(Confidence::Low)
+        .advice(format!(
+            "compare `nstat -az UdpRcvbufErrors` on the receiver before and after a test; without \
          growth there, measure with -b {}",
-        half_rate(run)
-    ))
+            half_rate(run)
+        ))
 }
 
 fn half_rate(run: &Run<'_>) -> String {
@@ -173,21 +161,17 @@ pub(super) fn fw_01(host: &Host<'_>) -> Ruling {
     )?;
 
     let matched = matched().grew(&dropped);
-    Ok(match host.text("firewall.rule.drops") {
-        Ok(rule)
-            if ["iptables ", "ip6tables "]
-                .iter()
-                .any(|program| rule.value.starts_with(program)) =>
-        {
-            matched
-                .read_text(&rule, "the rule that dropped most")
-                .advice("iptables -L -v -n --line-numbers; change this rule")
-        }
-        Ok(rule) => matched
-            .read_text(&rule, "the rule that dropped most")
-            .advice("nft list ruleset; change this rule"),
-        Err(_) => matched.advice("nft list ruleset"),
-    })
+    let Ok(rule) = host.text("firewall.rule.drops") else {
+        return Ok(matched.advice("nft list ruleset"));
+    };
+    let mut of_iptables = ["iptables ", "ip6tables "].iter();
+    let list = match of_iptables.any(|program| rule.value.starts_with(program)) {
+        true => "iptables -L -v -n --line-numbers",
+        false => "nft list ruleset",
+    };
+    Ok(matched
+        .read_text(&rule, "the rule that dropped most")
+        .advice(format!("{list}; change this rule")))
 }
 
 /// Fewer probes say little about loss.
@@ -305,11 +289,11 @@ pub(super) fn path_06(run: &Run<'_>) -> Ruling {
     let mut found = matched()
         .read(&loss, "at most 1e-5")
         .read(&rtt, "round trip, microseconds")
-        .read(&goodput, format!("Mathis allows {:.0} Mbit/s", limit / 1e6));
-    found = match grown {
-        Ok(grown) => found.read(&grown.read, "a queue that overflows would make it grow"),
+        .read(&goodput, format!("Mathis allows {:.0} Mbit/s", limit / 1e6))
         // Of a queue nothing is known, and its losses have the same rate.
-        Err(_) => found.cap(Confidence::Low),
-    };
+        .cap_if(grown.is_err(), Confidence::Low);
+    if let Ok(grown) = grown {
+        found = found.read(&grown.read, "a queue that overflows would make it grow");
+    }
     Ok(found.advice("look for errors hop by hop; BBR suffers less"))
 }

@@ -1,12 +1,8 @@
 //! The hop with the lowest rate.
 
-use linerate_model::finding::Confidence;
-
-use crate::limit;
 use crate::rules::application::line_rate;
+use crate::rules::prelude::*;
 use crate::rules::qdisc::sets_rate_of;
-use crate::ruling::{NoMatch, Ruling, clear, matched, require};
-use crate::scope::{Facts, Run, Scope};
 
 pub(super) fn path_09(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     scope
@@ -58,12 +54,9 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
 
     // The facts of one end do not show the limits of the other.
     let watched = scope.hosts.len() > 1;
-    Ok(if watched {
-        matched
-    } else {
-        matched.cap(Confidence::Medium)
-    }
-    .advice("a faster link or hop: nothing to tune in these two hosts"))
+    Ok(matched
+        .cap_if(!watched, Confidence::Medium)
+        .advice("a faster link or hop: nothing to tune in these two hosts"))
 }
 
 /// Measurement that rises with the load, as evidence: the round trip of probes, or the loss of
@@ -124,13 +117,8 @@ fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
     }
 
     for host in &scope.hosts {
-        let softirq = host
-            .cpu_loads()?
-            .iter()
-            .map(|load| load.softirq)
-            .fold(0.0, f64::max);
         require(
-            softirq < SOFTIRQ_FULL,
+            host.most_interrupted_cpu()?.softirq < SOFTIRQ_FULL,
             format!("a CPU of {} is full of interrupt work", host.name()),
         )?;
     }

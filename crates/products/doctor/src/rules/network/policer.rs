@@ -1,8 +1,7 @@
 //! A policer on the way, or a queue that grows.
 
 use crate::rules::latency::longest_queue_us;
-use crate::ruling::{Ruling, matched, require};
-use crate::scope::{Facts, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run};
+use crate::rules::prelude::*;
 
 pub(super) fn path_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;

@@ -1,13 +1,12 @@
 //! Descriptors: one for each connection, on both ends.
 
-use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{CellKey, Check, Environment, Side};
 
 use super::plan::Preflight;
 use super::requirement::{Requirement, at_least};
+use crate::rules::prelude::*;
 use crate::rules::remedies::{self, advise};
-use crate::ruling::{Match, Ruling};
 
 /// Listeners, files, the control channel.
 const OTHERS: u64 = 64;

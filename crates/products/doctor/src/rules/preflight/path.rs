@@ -1,13 +1,12 @@
 //! The path between the hosts: route, link, clocks.
 
-use linerate_model::finding::Severity;
 use linerate_model::http::units::{grouped, rate_name, time_name};
 use linerate_model::http::{Check, Environment, Side};
 
 use super::plan::Preflight;
 use super::requirement::Requirement;
+use crate::rules::prelude::*;
 use crate::rules::remedies::advise;
-use crate::ruling::{Match, Ruling};
 
 /// Samples of the two hosts are put on one time axis; further apart they do not fit.
 const CLOCK_ERROR_MAX_NS: u64 = 5_000_000;

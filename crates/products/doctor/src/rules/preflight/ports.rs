@@ -2,14 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Environment, Peak, Ports, Side};
 
 use super::plan::Preflight;
 use super::requirement::Requirement;
+use crate::rules::prelude::*;
 use crate::rules::remedies::{MORE_PORTS, advise};
-use crate::ruling::Ruling;
 
 /// Ports the generator chooses from when it chooses.
 const EXPLICIT: RangeInclusive<u16> = 1024..=65_535;

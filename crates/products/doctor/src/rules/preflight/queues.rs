@@ -2,14 +2,13 @@
 //!
 //! They warn and do not fail: a queue that overflows is something an experiment may want to see.
 
-use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Environment, Side};
 
 use super::plan::Preflight;
 use super::requirement::{Requirement, at_least};
+use crate::rules::prelude::*;
 use crate::rules::remedies::LONGER_BACKLOG;
-use crate::ruling::Match;
 
 /// A server may be busy with other work for this long while connections arrive.
 const BUSY_S: f64 = 0.5;

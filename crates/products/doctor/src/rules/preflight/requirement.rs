@@ -1,10 +1,9 @@
 //! Requirements of a host and the checks that they become.
 
-use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, CheckStatus, Side};
 
-use crate::ruling::{Match, NoMatch, Ruling, clear, matched, unknown};
+use crate::rules::prelude::*;
 
 /// Requirement of a host. The rule about it is ruled out where the host does, and ends as unknown
 /// where a fact is missing.
@@ -21,7 +20,7 @@ impl<'a> Requirement<'a> {
     }
 
     pub(super) fn read<T>(&self, value: Option<T>) -> Result<T, NoMatch> {
-        value.map_or_else(|| unknown(self.id, "could not be read"), Ok)
+        value.or_unknown(self.id, "could not be read")
     }
 
     /// Matches when the host, which has `have`, does not provide what is needed:

@@ -1,14 +1,13 @@
 //! Memory of a host that every connection takes: an entry of connection tracking, kernel memory,
 //! buffers.
 
-use linerate_model::finding::Severity;
 use linerate_model::http::units::{bytes_name, grouped};
 use linerate_model::http::{CellKey, Check, Environment, Phase, Side};
 
 use super::plan::Preflight;
 use super::requirement::Requirement;
+use crate::rules::prelude::*;
 use crate::rules::remedies::{advise, untracked};
-use crate::ruling::{Ruling, clear};
 
 /// Entries for each connection: those that are ending stay a while.
 const TRACKED_PER_CONNECTION: f64 = 1.2;
@@ -53,9 +52,7 @@ fn tracked(connections: u64) -> u64 {
 }
 
 fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment) -> Ruling {
-    let Some(table) = host.conntrack else {
-        return clear("not active");
-    };
+    let table = host.conntrack.or_clear("not active")?;
     let limit = requirement.read(table.limit)?;
     // A limit that was lowered can be below the peak.
     let free = limit.saturating_sub(table.peak);

@@ -28,7 +28,7 @@ pub(super) fn record(peer: IpAddr, finding: &Finding, boot_id: String) -> Record
 }
 
 /// Settings of this host that commands of findings change, by the keys of their facts.
-pub(super) fn settings_of(interface: &str) -> BTreeMap<String, String> {
+fn settings_of(interface: &str) -> BTreeMap<String, String> {
     let request = Request {
         interfaces: vec![interface.to_owned()],
         ..Request::default()

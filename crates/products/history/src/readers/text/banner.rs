@@ -48,12 +48,8 @@ impl<'a> Begun<'a> {
         })
     }
 
-    pub(super) fn is_iperf2_server(&self) -> bool {
-        self.tool == Tool::Iperf2 && self.endpoint == Endpoint::Server
-    }
-
-    pub(super) fn is_iperf2_client(&self) -> bool {
-        self.tool == Tool::Iperf2 && self.endpoint == Endpoint::Client
+    pub(super) fn is_iperf2(&self, endpoint: Endpoint) -> bool {
+        self.tool == Tool::Iperf2 && self.endpoint == endpoint
     }
 
     /// The opening of the announced test. `former` is about this test where `is_same` says so and
@@ -87,24 +83,25 @@ pub(super) fn error(line: &str) -> Option<&str> {
 }
 
 /// Facts of a test beside its streams.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Opening {
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::readers) struct Opening {
     pub(super) tool: Option<Tool>,
-    pub(super) version: Option<String>,
+    pub(in crate::readers) version: Option<String>,
     pub(super) endpoint: Option<Endpoint>,
     pub(super) peer_host: String,
     /// Port of the server, where this end is the client; where it listens, where it is the server.
     pub(super) server_port: Option<u16>,
-    pub(super) host_name: Option<String>,
-    pub(super) cookie: Option<String>,
+    pub(in crate::readers) host_name: Option<String>,
+    pub(in crate::readers) cookie: Option<String>,
     pub(super) started_unix_ms: Option<u64>,
     pub(super) mss_bytes: Option<u32>,
     pub(super) datagram_bytes: Option<u32>,
+    pub(super) block_len_bytes: Option<u32>,
     pub(super) is_reverse: bool,
     pub(super) is_udp: bool,
     /// True if the columns of this end's rows are those of a sender.
     pub(super) sends: Option<bool>,
-    /// The test as the command and the report describe it; a length of 0 is not known.
+    /// The test as the command and the report describe it, without the length of its blocks.
     pub(super) spec: TestSpec,
     pub(super) cpu: Option<(CpuUsage, CpuUsage)>,
     pub(super) congestion: [Option<String>; 2],
@@ -113,99 +110,32 @@ pub(super) struct Opening {
     pub(super) source: String,
 }
 
-impl Default for Opening {
-    fn default() -> Self {
-        let spec = TestSpec {
-            block_len_bytes: 0,
-            ..TestSpec::default()
-        };
-        Self {
-            tool: None,
-            version: None,
-            endpoint: None,
-            peer_host: String::new(),
-            server_port: None,
-            host_name: None,
-            cookie: None,
-            started_unix_ms: None,
-            mss_bytes: None,
-            datagram_bytes: None,
-            is_reverse: false,
-            is_udp: false,
-            sends: None,
-            spec,
-            cpu: None,
-            congestion: [None, None],
-            is_done: false,
-            source: String::new(),
-        }
-    }
-}
-
 /// Lines that have nothing a test needs.
-const OF_NO_USE: [&str; 41] = [
-    "Test Complete.",
-    "Control connection ",
-    "TCP MSS",
-    "Setting UDP block size",
-    "Server JSON output:",
-    "Event based writes",
-    "TCP near-congestion",
-    "Bounce-back test",
-    "Sent ",
-    "Starting Test:",
-    "Finished omit period",
-    "Server output:",
-    "TCP window size",
-    "UDP buffer size",
-    "Write buffer size",
-    "Read buffer size",
-    "TCP congestion control",
-    "MSS ",
-    "TOS ",
-    "fair-queue ",
-    "Bounceback test",
-    "Bursting",
-    "Isochronous",
-    "Warn:",
-    "warning:",
-    "WARNING",
-    "Binding to local address",
-    "Joining multicast group",
-    "Setting multicast TTL",
-    "Enabled ",
-    "Barrier ",
-    "Limiting ",
-    "Kernel ",
-    "Using ",
-    "Clock sync",
-    "Client set to ",
-    "Server set to ",
-    "Waiting for server threads",
-    "iperf Done",
-    "Optional features available",
-    "Set up",
-];
+const OF_NO_USE: &str = "\
+    Test Complete.|Control connection |TCP MSS|Setting UDP block size|Server JSON output:|\
+    Event based writes|TCP near-congestion|Bounce-back test|Sent |Starting Test:|\
+    Finished omit period|Server output:|TCP window size|UDP buffer size|Write buffer size|\
+    Read buffer size|TCP congestion control|MSS |TOS |fair-queue |Bounceback test|Bursting|\
+    Isochronous|Warn:|warning:|WARNING|Binding to local address|Joining multicast group|\
+    Setting multicast TTL|Enabled |Barrier |Limiting |Kernel |Using |Clock sync|Client set to |\
+    Server set to |Waiting for server threads|iperf Done|Optional features available|Set up";
 
 impl Opening {
     /// That of the output of a command.
     pub(super) fn of_command(command: &Command) -> Self {
         let mut opening = Self {
-            tool: Some(if command.is_iperf3 {
-                Tool::Iperf3
-            } else {
-                Tool::Iperf2
+            tool: Some(match command.is_iperf3 {
+                true => Tool::Iperf3,
+                false => Tool::Iperf2,
             }),
-            endpoint: command.is_server.map(|server| {
-                if server {
-                    Endpoint::Server
-                } else {
-                    Endpoint::Client
-                }
+            endpoint: command.is_server.map(|is_server| match is_server {
+                true => Endpoint::Server,
+                false => Endpoint::Client,
             }),
             is_reverse: command.is_reverse,
             is_udp: command.is_udp,
             datagram_bytes: command.length_bytes.filter(|_| command.is_udp),
+            block_len_bytes: command.length_bytes,
             ..Self::default()
         };
         command.apply(&mut opening.spec);
@@ -350,7 +280,7 @@ impl Opening {
         // A title or a time may be before it.
         self.is_done |= text.ends_with("iperf Done.");
         let is_known = self.fact(text)
-            || OF_NO_USE.iter().any(|known| text.starts_with(known))
+            || OF_NO_USE.split('|').any(|known| text.starts_with(known))
             || text.ends_with("iperf Done.")
             || text.ends_with("- - - - -")
             || text.ends_with("-----")
@@ -395,7 +325,7 @@ impl Opening {
                 .next()
                 .zip(words.next())
                 .and_then(|(number, unit)| quantity(number, unit));
-            self.spec.block_len_bytes = bytes.map_or(0, |bytes| bytes as u32);
+            self.block_len_bytes = bytes.map(|bytes| bytes as u32);
         } else if let Some(rest) = after("CPU Utilization: ") {
             self.cpu = self.cpu.or_else(|| cpu(rest));
         } else if let Some(name) = after("snd_tcp_congestion ") {
@@ -419,7 +349,7 @@ impl Opening {
                 ["protocol:", protocol] => self.is_udp = *protocol == "UDP",
                 [number, "streams"] => self.spec.streams = number.parse().unwrap_or(1),
                 [number, "byte", "blocks"] => {
-                    self.spec.block_len_bytes = number.parse().unwrap_or(0);
+                    self.block_len_bytes = number.parse().ok();
                 }
                 ["omitting", number, "seconds"] => {
                     self.spec.omit =
@@ -480,9 +410,7 @@ impl command::Command {
             spec.end = EndCondition::Duration(duration);
         }
 
-        spec.block_len_bytes = self.length_bytes.unwrap_or(0);
         spec.socket.window_bytes = self.window_bytes;
         spec.pacing.rate_bps = self.target_bps;
-        spec.title = None;
     }
 }

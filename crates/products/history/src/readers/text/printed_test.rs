@@ -17,12 +17,12 @@ const STREAMS_MAX: usize = 1024;
 
 /// The rows of one test as one end printed them.
 pub(in crate::readers) struct TextTest {
-    pub(super) opening: Opening,
+    pub(in crate::readers) opening: Opening,
     pub(super) streams: Vec<TextStream>,
     /// Numbers in the report, by stream.
     subjects: Vec<Subject>,
     failure: Option<Failure>,
-    pub(super) source: String,
+    pub(in crate::readers) source: String,
 }
 
 impl TextTest {
@@ -106,21 +106,11 @@ impl TextTest {
             return true;
         }
 
-        const OF_NO_USE: [&str; 11] = [
-            "statistics not available",
-            "final connect times",
-            "traffic to start",
-            "PDF",
-            "OWD",
-            "WARNING",
-            "out-of-order",
-            "schedule errors",
-            "Latency",
-            "MSS size",
-            "Final",
-        ];
+        const OF_NO_USE: &str = "\
+            statistics not available|final connect times|traffic to start|PDF|OWD|WARNING|\
+            out-of-order|schedule errors|Latency|MSS size|Final";
 
-        OF_NO_USE.iter().any(|words| rest.contains(words))
+        OF_NO_USE.split('|').any(|words| rest.contains(words))
     }
 
     /// Reads a line around the rows.
@@ -155,22 +145,6 @@ impl TextTest {
         } else {
             "iperf"
         }
-    }
-
-    pub(in crate::readers) fn version(&self) -> Option<&str> {
-        self.opening.version.as_deref()
-    }
-
-    pub(in crate::readers) fn cookie(&self) -> Option<&str> {
-        self.opening.cookie.as_deref()
-    }
-
-    pub(in crate::readers) fn host_name(&self) -> Option<&str> {
-        self.opening.host_name.as_deref()
-    }
-
-    pub(in crate::readers) fn source(&self) -> &str {
-        &self.source
     }
 
     pub(in crate::readers) fn started_unix_ms(

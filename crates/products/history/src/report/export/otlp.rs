@@ -25,8 +25,10 @@ pub fn metrics(runs: &[RunRecord]) -> Value {
                     ("direction", stored_name(measure.way)),
                     ("trial", trial.no.to_string()),
                 ];
+                let pairs = of_run.iter().cloned().chain(own);
+                let pairs = pairs.map(|(key, value)| (key.to_owned(), value));
                 points.entry(measure.name).or_default().push(json!({
-                    "attributes": attributes(of_run.iter().cloned().chain(own).map(|(key, value)| (key.to_owned(), value)).chain(factors(trial))),
+                    "attributes": attributes(pairs.chain(factors(trial))),
                     "startTimeUnixNano": start,
                     "timeUnixNano": end,
                     "asDouble": measure.value,

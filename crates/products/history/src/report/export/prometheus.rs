@@ -83,7 +83,9 @@ pub fn exposition(runs: &[RunRecord]) -> String {
     let mut page = Exposition::default();
 
     for family in &FAMILIES {
-        let own = last.iter().flat_map(|run| samples(family, run));
+        let own = last
+            .iter()
+            .flat_map(|last| samples(family, last.run, &last.labels));
         let (name, kind, help, _) = family;
         page.family_if_any(name, kind, help, own.chain(sums(family, &older)));
     }
@@ -219,17 +221,19 @@ fn fleet_cells(runs: &[RunRecord]) -> Vec<(RunRecord, Vec<f64>)> {
 /// A cell of a fleet run; one that failed where it has no result.
 fn cell_of(fleet: &RunRecord, key: &RowKey) -> RunRecord {
     let (started_at, started_unix_ms) = (fleet.started_at.clone(), fleet.started_unix_ms);
-    let mut run = RunRecord::new(
-        fleet.run_id,
-        fleet.kind,
-        Body::Test,
-        started_at,
-        started_unix_ms,
-    );
-    run.elapsed_ns = fleet.elapsed_ns;
-    run.title.clone_from(&fleet.title);
-    run.links.clone_from(&fleet.links);
-    run.path.clone_from(&fleet.path);
+    let mut run = RunRecord {
+        elapsed_ns: fleet.elapsed_ns,
+        title: fleet.title.clone(),
+        links: fleet.links.clone(),
+        path: fleet.path.clone(),
+        ..RunRecord::new(
+            fleet.run_id,
+            fleet.kind,
+            Body::Test,
+            started_at,
+            started_unix_ms,
+        )
+    };
     run.path.client = Some(key.source.clone());
     run.path.server = Some(key.sink.clone());
 
@@ -271,22 +275,21 @@ fn has_result(run: &RunRecord) -> bool {
     run.state == RunState::Complete
 }
 
-fn samples(family: &Family, last: &LastRun<'_>) -> Vec<(String, f64)> {
-    let medians = if has_result(last.run) {
-        medians(last.run)
-    } else {
-        Vec::new()
-    };
+fn samples(family: &Family, run: &RunRecord, labels: &str) -> Vec<(String, f64)> {
+    if !has_result(run) {
+        return Vec::new();
+    }
+
     let sample = |(measure, way, value): (MeasureName, Way, f64)| {
         let (_, unit, label) = family.3.iter().find(|(name, ..)| *name == measure)?;
-        let mut labels = format!("{},direction=\"{}\"", last.labels, stored_name(way));
+        let mut labels = format!("{labels},direction=\"{}\"", stored_name(way));
 
         if !label.is_empty() {
             labels = format!("{labels},{label}");
         }
         Some((labels, value / unit))
     };
-    medians.into_iter().filter_map(sample).collect()
+    medians(run).into_iter().filter_map(sample).collect()
 }
 
 /// Rates and numbers of the runs without labels of their own, added up per protocol and direction.
@@ -297,16 +300,11 @@ fn sums(family: &Family, runs: &[LastRun<'_>]) -> Vec<(String, f64)> {
         // Rates and counts can be added, delays and shares cannot.
         .filter(|_| matches!(family.3[0].0, ReceivedBps | Retransmits))
     {
-        let pooled = LastRun {
-            labels: format!(
-                "client=\"*\",server=\"*\",protocol=\"{}\",name=\"*\",spec=\"*\"",
-                escaped(&run.protocol)
-            ),
-            protocol: String::new(),
-            values: Vec::new(),
-            run: run.run,
-        };
-        for (labels, value) in samples(family, &pooled) {
+        let pooled = format!(
+            "client=\"*\",server=\"*\",protocol=\"{}\",name=\"*\",spec=\"*\"",
+            escaped(&run.protocol)
+        );
+        for (labels, value) in samples(family, run.run, &pooled) {
             *sums.entry(labels).or_default() += value;
         }
     }

@@ -97,9 +97,8 @@ impl TextTest {
             _ => Direction::Forward,
         };
 
-        if let Some(bytes) = opening.datagram_bytes {
-            header.spec.block_len_bytes = bytes;
-        }
+        let length = opening.datagram_bytes.or(opening.block_len_bytes);
+        header.spec.block_len_bytes = length.unwrap_or(0);
 
         header
     }
@@ -154,18 +153,9 @@ impl TextTest {
         let is_interval = |stream: &TextStream| {
             self.opening.tool != Some(Tool::Iperf2) || stream.intervals.len() > 1
         };
-        let rows = |stream: &'_ TextStream| {
-            if is_interval(stream) {
-                stream.intervals.len()
-            } else {
-                0
-            }
-        };
-        let longest = streams
-            .iter()
-            .map(|(_, stream)| rows(stream))
-            .max()
-            .unwrap_or(0);
+        let with_intervals = || streams.iter().filter(|(_, stream)| is_interval(stream));
+        let lengths = with_intervals().map(|(_, stream)| stream.intervals.len());
+        let longest = lengths.max().unwrap_or(0);
 
         let grid_s = streams
             .iter()
@@ -176,14 +166,13 @@ impl TextTest {
         let mut was_omitted = false;
 
         for position in 0..longest {
-            let of_position: Vec<(&Stream, &TextStream, &Row)> = streams
-                .iter()
-                .filter(|(_, stream)| is_interval(stream))
+            let (rows, printed): (Vec<StreamInterval>, Vec<&Row>) = with_intervals()
                 .filter_map(|(opened, stream)| {
-                    Some((opened, *stream, stream.intervals.get(position)?))
+                    let row = stream.intervals.get(position)?;
+                    Some((self.interval(opened, stream, row), row))
                 })
-                .collect();
-            let is_omitted = of_position.iter().any(|(_, _, row)| row.is_omitted);
+                .unzip();
+            let is_omitted = printed.iter().any(|row| row.is_omitted);
             if was_omitted && !is_omitted {
                 events.push(Event::OmitEnded);
             }
@@ -192,16 +181,12 @@ impl TextTest {
 
             // Only the end of a test cuts an interval short.
             let is_short =
-                |row: &Row| grid_s.is_some_and(|grid_s| row.end_s - row.start_s < 0.9 * grid_s);
-            let is_last =
-                position + 1 == longest && of_position.iter().any(|(_, _, row)| is_short(row));
-            let rows = of_position
-                .iter()
-                .map(|(opened, stream, row)| self.interval(opened, stream, row));
-            let mut report = IntervalReport::new(rows.collect());
-            report.omitted = is_omitted;
-            report.last = is_last;
-            events.push(Event::Interval(report));
+                |row: &&Row| grid_s.is_some_and(|grid_s| row.end_s - row.start_s < 0.9 * grid_s);
+            events.push(Event::Interval(IntervalReport {
+                omitted: is_omitted,
+                last: position + 1 == longest && printed.iter().any(is_short),
+                ..IntervalReport::new(rows)
+            }));
         }
 
         events
@@ -239,11 +224,8 @@ impl TextTest {
 
     /// Datagrams of an amount, where their length is known.
     fn packets_of(&self, bytes: f64) -> Option<u64> {
-        let length = self
-            .opening
-            .datagram_bytes
-            .or(Some(self.opening.spec.block_len_bytes))
-            .filter(|bytes| *bytes > 0)?;
+        let length = self.opening.datagram_bytes.or(self.opening.block_len_bytes);
+        let length = length.filter(|bytes| *bytes > 0)?;
         Some((bytes / f64::from(length)).round() as u64)
     }
 
@@ -293,22 +275,13 @@ impl TextTest {
             return None;
         }
 
-        let summary = StreamSummary {
-            id: opened.id,
-            role: opened.role,
-            flow: opened.flow,
+        let counted = |row: &Row| row.udp.map(|udp| (udp.packets, udp.lost, udp.jitter_s));
+        Some(StreamSummary {
             sender: sender.map(|row| self.end(row, self.sent(stream, row))),
-            receiver: receiver.map(|row| {
-                self.end(
-                    row,
-                    row.udp.map(|udp| (udp.packets, udp.lost, udp.jitter_s)),
-                )
-            }),
+            receiver: receiver.map(|row| self.end(row, counted(row))),
             tcp: self.tcp(stream, sender),
-            ..StreamSummary::default()
-        };
-
-        Some(summary)
+            ..of(opened)
+        })
     }
 
     /// Counts of this end from the intervals of a stream.
@@ -337,12 +310,7 @@ impl TextTest {
             ..(*last).clone()
         };
 
-        let mut summary = StreamSummary {
-            id: opened.id,
-            role: opened.role,
-            flow: opened.flow,
-            ..StreamSummary::default()
-        };
+        let mut summary = of(opened);
         if opened.role == StreamRole::Sender {
             let count = measured.iter().map(|row| row.count).sum::<Option<u64>>();
             summary.sender = Some(self.end(&total, self.sent(stream, &total)));
@@ -401,20 +369,15 @@ impl TextTest {
         let mean = sum
             .checked_div(rtts.len() as u64)
             .and_then(|us| u32::try_from(us).ok());
-        let tcp = TcpSummary {
+        let windows = stream.intervals.iter().filter_map(|row| row.cwnd_bytes);
+        Some(TcpSummary {
             retransmits: sender.and_then(|row| row.count),
-            max_snd_cwnd_bytes: stream
-                .intervals
-                .iter()
-                .filter_map(|row| row.cwnd_bytes)
-                .max(),
+            max_snd_cwnd_bytes: windows.max(),
             min_rtt_us: rtts.iter().copied().chain(stream.initial_rtt_us).min(),
             mean_rtt_us: mean.filter(|us| *us > 0),
             max_rtt_us: rtts.iter().copied().max(),
             ..TcpSummary::default()
-        };
-
-        Some(tcp)
+        })
     }
 
     /// Gives the streams the totals that the program printed of all together: sums of rounded
@@ -458,6 +421,16 @@ impl TextTest {
                 share_out(row, &mut ends.flatten().collect::<Vec<_>>());
             }
         }
+    }
+}
+
+/// The summary of a stream, to be filled.
+fn of(stream: &Stream) -> StreamSummary {
+    StreamSummary {
+        id: stream.id,
+        role: stream.role,
+        flow: stream.flow,
+        ..StreamSummary::default()
     }
 }
 
