@@ -10,7 +10,7 @@ use linerate_model::Direction;
 use linerate_model::command_line::numbers::{
     Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
 };
-use linerate_model::command_line::values::{self, split_device, text};
+use linerate_model::command_line::values::{self, split_at, split_device, text};
 use linerate_model::policy::{AccessSource, Liveness};
 use linerate_model::spec::{
     BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck,
@@ -93,7 +93,7 @@ pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
 
 /// The burst is checked before the rate, and the unit error quotes the rate alone.
 pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
-    let (rate, burst) = split_slash(value.as_bytes());
+    let (rate, burst) = split_at(value.as_bytes(), b'/');
     if let Some(burst) = burst {
         let burst = u32::try_from(atoi(burst))
             .ok()
@@ -205,7 +205,7 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
 // Servers
 
 pub(crate) fn bitrate_limit(value: &OsStr) -> Result<Option<BitrateLimit>, ParameterError> {
-    let (rate, window) = split_slash(value.as_bytes());
+    let (rate, window) = split_at(value.as_bytes(), b'/');
     let window = match window {
         Some(window) => report_period(window).ok_or(ErrorCode::TotalInterval)?,
         None => AVERAGING_WINDOW,
@@ -400,13 +400,6 @@ fn report_period(value: &[u8]) -> Option<Duration> {
     // MIN_INTERVAL and MAX_INTERVAL of iperf.h; 0 is no reports.
     (period_s == 0.0 || (0.1..=60.0).contains(&period_s))
         .then(|| Duration::from_secs_f64(period_s.abs()))
-}
-
-fn split_slash(value: &[u8]) -> (&[u8], Option<&[u8]>) {
-    match value.iter().position(|byte| *byte == b'/') {
-        Some(slash) => (&value[..slash], Some(&value[slash + 1..])),
-        None => (value, None),
-    }
 }
 
 fn unit_error(value: &OsStr) -> ParameterError {
