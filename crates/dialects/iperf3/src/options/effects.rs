@@ -30,7 +30,7 @@ pub(crate) const MSS_MAX: i32 = 32_767;
 /// Averaging window of `--server-bitrate-limit`.
 const AVERAGING_WINDOW: Duration = Duration::from_secs(5);
 /// Debug level of a bare `--debug`.
-const DEBUG_MAX: i32 = 4;
+const DEBUG_MAX: u8 = 4;
 /// Amounts beyond this do not fit the signed numbers of the protocol.
 pub(crate) const AMOUNT_MAX: u64 = i64::MAX as u64;
 
@@ -193,8 +193,8 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
     let (number, _) = integer_any_base(value.as_bytes()).ok_or(ErrorCode::Affinity)?;
     args.local.cpu = Some(cpu(number)?);
 
-    if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
-        args.server_cpu = Some(cpu(i64::from(atoi(&value.as_bytes()[comma + 1..])))?);
+    if let (_, Some(servers)) = split_at(value.as_bytes(), b',') {
+        args.server_cpu = Some(cpu(i64::from(atoi(servers)))?);
         // Only a client can ask the other end for a CPU.
         args.client_only_seen = true;
     }
@@ -354,14 +354,9 @@ pub(crate) fn title(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
-    let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
+    let level = value.map_or(i32::from(DEBUG_MAX), |value| atoi(value.as_bytes()));
     // A level out of range means everything, not an error.
-    let level = if (0..=DEBUG_MAX).contains(&level) {
-        level
-    } else {
-        DEBUG_MAX
-    };
-    args.output.debug = u8::try_from(level).unwrap_or_default();
+    args.output.debug = u8::try_from(level).map_or(DEBUG_MAX, |level| level.min(DEBUG_MAX));
 }
 
 // Values
