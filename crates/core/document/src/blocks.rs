@@ -157,12 +157,12 @@ impl Document {
 
     /// Content of a page inside its frame.
     pub fn elements(&self) -> String {
-        let mut out = String::new();
-        for block in &self.blocks {
-            block.html(&mut out);
-        }
-        out
+        elements(&self.blocks)
     }
+}
+
+fn elements(blocks: &[Block]) -> String {
+    blocks.iter().map(Block::html).collect()
 }
 
 impl Block {
@@ -239,21 +239,21 @@ impl Block {
         }
     }
 
-    pub(crate) fn html(&self, out: &mut String) {
-        let _ = match self {
-            Self::Title(text) => writeln!(out, "<h1>{}</h1>", line(text)),
-            Self::Heading(text) => writeln!(out, "<h2>{}</h2>", line(text)),
-            Self::Answer(text) => writeln!(out, "<p><strong>{}</strong></p>", line(text)),
-            Self::Paragraph(text) => writeln!(out, "<p>{}</p>", line(text)),
-            Self::Remark(text) => writeln!(out, "<p class=\"remark\">{}</p>", line(text)),
+    fn html(&self) -> String {
+        match self {
+            Self::Title(text) => format!("<h1>{}</h1>\n", line(text)),
+            Self::Heading(text) => format!("<h2>{}</h2>\n", line(text)),
+            Self::Answer(text) => format!("<p><strong>{}</strong></p>\n", line(text)),
+            Self::Paragraph(text) => format!("<p>{}</p>\n", line(text)),
+            Self::Remark(text) => format!("<p class=\"remark\">{}</p>\n", line(text)),
             Self::List(lines) => {
                 let items: String = lines
                     .iter()
                     .map(|one| format!("<li>{}</li>\n", line(one)))
                     .collect();
-                writeln!(out, "<ul>{items}</ul>")
+                format!("<ul>{items}</ul>\n")
             }
-            Self::Verbatim(text) => writeln!(out, "<pre>{}</pre>", escaped(text)),
+            Self::Verbatim(text) => format!("<pre>{}</pre>\n", escaped(text)),
             Self::Entry(Entry {
                 status,
                 label,
@@ -266,42 +266,23 @@ impl Block {
                     true => element("code", "", text),
                     false => line(text),
                 };
-                writeln!(out, "<p><strong>{head}</strong> {text}</p>")
+                format!("<p><strong>{head}</strong> {text}</p>\n")
             }
-            Self::Space => Ok(()),
-            Self::Table(table) => {
-                table.html(out);
-                Ok(())
-            }
-            Self::Plot(plot) => {
-                plot.html(out);
-                Ok(())
-            }
+            Self::Space => String::new(),
+            Self::Table(table) => table.html(),
+            Self::Plot(plot) => plot.html(),
             Self::Details(summary, blocks) => {
-                let _ = writeln!(out, "<details><summary>{}</summary>", line(summary));
-                blocks.iter().for_each(|block| block.html(out));
-                writeln!(out, "</details>")
+                let parts = elements(blocks);
+                format!(
+                    "<details><summary>{}</summary>\n{parts}</details>\n",
+                    line(summary)
+                )
             }
-            Self::Head(head) => {
-                head.html(out);
-                Ok(())
-            }
-            Self::Route(route) => {
-                route.html(out);
-                Ok(())
-            }
-            Self::Boxes(boxes) => {
-                boxes.html(out);
-                Ok(())
-            }
-            Self::Heat(heat) => {
-                heat.html(out);
-                Ok(())
-            }
-            Self::Finding(finding) => {
-                finding.html(out);
-                Ok(())
-            }
+            Self::Head(head) => head.html(),
+            Self::Route(route) => route.html(),
+            Self::Boxes(boxes) => boxes.html(),
+            Self::Heat(heat) => heat.html(),
+            Self::Finding(finding) => finding.html(),
             Self::Download(Download {
                 name,
                 label,
@@ -310,21 +291,19 @@ impl Block {
             }) => {
                 let data = base64::engine::general_purpose::STANDARD.encode(bytes);
                 let (name, label) = (escaped(name), line(label));
-                writeln!(
-                    out,
+                format!(
                     "<p><a download=\"{name}\" \
-                     href=\"data:{media_type};base64,{data}\">{label}</a></p>"
+                     href=\"data:{media_type};base64,{data}\">{label}</a></p>\n"
                 )
             }
-        };
+        }
     }
 }
 
 impl FindingCard {
-    pub(crate) fn html(&self, out: &mut String) {
-        let _ = writeln!(
-            out,
-            "<article class=\"finding {}\"><h3>{} {}</h3>{}",
+    fn html(&self) -> String {
+        let mut out = format!(
+            "<article class=\"finding {}\"><h3>{} {}</h3>{}\n",
             class(self.severity),
             line(&self.title),
             element(
@@ -334,14 +313,13 @@ impl FindingCard {
             ),
             element("p", "note", &self.subject)
         );
-        out.push_str(&element("p", "", &self.text));
+        out += &element("p", "", &self.text);
 
         for (summary, blocks) in &self.parts {
-            let _ = writeln!(out, "<details><summary>{summary}</summary>");
-            blocks.iter().for_each(|block| block.html(out));
-            out.push_str("</details>\n");
+            let parts = elements(blocks);
+            out += &format!("<details><summary>{summary}</summary>\n{parts}</details>\n");
         }
-        out.push_str("</article>\n");
+        out + "</article>\n"
     }
 }
 

@@ -1,6 +1,6 @@
 //! Distributions as rows with a box and whiskers, on one axis.
 
-use crate::chart::Axis;
+use crate::chart::{Axis, bounds};
 
 /// Distributions of one quantity.
 pub struct Boxes {
@@ -32,12 +32,7 @@ pub struct BoxRow {
     pub whisker: (f64, f64),
 }
 
-impl Boxes {
-    /// Smallest and largest end.
-    pub(crate) fn range(&self) -> (f64, f64) {
-        let ends = self.rows.iter().map(|row| row.whisker);
-        ends.fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| {
-            (all.0.min(one.0), all.1.max(one.1))
-        })
-    }
+/// Smallest and largest end of the whiskers.
+pub fn ends(rows: &[BoxRow]) -> (f64, f64) {
+    bounds(rows.iter().flat_map(|row| <[f64; 2]>::from(row.whisker)))
 }

@@ -183,6 +183,13 @@ impl Axis {
     }
 }
 
+/// Smallest and largest value.
+pub fn bounds(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    let nothing = (f64::INFINITY, f64::NEG_INFINITY);
+    let wider = |(low, high): (f64, f64), value| (low.min(value), high.max(value));
+    values.into_iter().fold(nothing, wider)
+}
+
 /// A value at an axis that begins at 0.
 pub fn from_zero(text: impl Fn(f64) -> String) -> impl Fn(f64) -> String {
     move |value| {
@@ -314,14 +321,8 @@ impl Chart {
     }
 
     fn range(&self, values: impl Fn(&Point) -> [f64; 2]) -> (f64, f64) {
-        let values = self
-            .series
-            .iter()
-            .flat_map(|series| &series.points)
-            .flat_map(values);
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(value), high.max(value))
-        })
+        let points = self.series.iter().flat_map(|series| &series.points);
+        bounds(points.flat_map(values))
     }
 
     /// Bars from 0, one for each point.

@@ -13,7 +13,7 @@ use crate::page::escaped;
 use crate::style::shortened;
 
 /// Widths of the drawings of a plot, in units of text of 12: for a page, and for a narrow screen.
-pub(crate) const WIDTHS: [f64; 2] = [900.0, 400.0];
+const WIDTHS: [f64; 2] = [900.0, 400.0];
 /// Widest character of a label; the reader's font is not known.
 const CHAR: f64 = 6.8;
 /// Height of a label.
@@ -30,24 +30,23 @@ const HUES: usize = 6;
 
 /// A drawing before it is text.
 pub(crate) struct Drawing {
-    pub(crate) width: f64,
-    pub(crate) height: f64,
+    pub width: f64,
+    pub height: f64,
     /// Elements behind the labels.
     shapes: String,
-    pub(crate) labels: Vec<Label>,
+    pub labels: Vec<Label>,
 }
 
 /// Text of a drawing.
 pub(crate) struct Label {
-    pub(crate) x: f64,
+    pub x: f64,
     /// Its base line.
-    pub(crate) y: f64,
+    pub y: f64,
     anchor: Anchor,
     class: String,
     text: String,
 }
 
-#[derive(Clone, Copy)]
 enum Anchor {
     Start,
     Middle,
@@ -69,7 +68,8 @@ impl Label {
 }
 
 /// Writes a drawing in each of the widths; `label` says what it shows.
-pub(crate) fn svg(out: &mut String, label: &str, drawing: impl Fn(f64) -> Drawing) {
+pub(crate) fn svg(label: &str, drawing: impl Fn(f64) -> Drawing) -> String {
+    let mut out = String::new();
     let label = escaped(label);
     for (class, width) in ["broad", "narrow"].into_iter().zip(WIDTHS) {
         let drawing = drawing(width);
@@ -80,11 +80,12 @@ pub(crate) fn svg(out: &mut String, label: &str, drawing: impl Fn(f64) -> Drawin
             drawing.height, drawing.shapes
         );
         for label in &drawing.labels {
-            label.write(out);
+            label.write(&mut out);
         }
 
-        out.push_str("</svg>\n");
+        out += "</svg>\n";
     }
+    out
 }
 
 fn widest(texts: impl Iterator<Item = String>) -> f64 {

@@ -1,79 +1,65 @@
 //! Drawings as HTML: a figure with its title, the drawing, and the values in words.
 
-use std::fmt::Write;
-
 use crate::boxes::Boxes;
 use crate::draw;
 use crate::frame::capitalized;
 use crate::heat::HeatMap;
-use crate::page::escaped;
+use crate::page::shown;
 use crate::plot::Plot;
 use crate::style::shortened;
 
 impl Plot {
     /// As HTML with inline SVG, and the values as a table for readers who do not see it.
-    pub fn html(&self, out: &mut String) {
-        caption(out, &self.title, &format!("{}{}", self.key, self.note));
-        draw::svg(out, &self.sentence(), |width| {
-            draw::panels::plot(self, width)
-        });
-
-        let summary = escaped(&shortened(&self.title));
-        let _ = write!(out, "<details><summary>Values: {summary}</summary>");
-        self.values().html(out);
-        out.push_str("</details></figure>\n");
+    pub(crate) fn html(&self) -> String {
+        let note = format!("{}{}", self.key, self.note);
+        let drawing = draw::svg(&self.sentence(), |width| draw::panels::plot(self, width));
+        let (summary, values) = (shown(&self.title), self.values().html());
+        let values = format!("<details><summary>Values: {summary}</summary>{values}</details>");
+        figure(&self.title, &note, &(drawing + &values))
     }
 }
 
 impl Boxes {
     /// As HTML with inline SVG.
-    pub(crate) fn html(&self, out: &mut String) {
-        let rows = self
-            .rows
-            .iter()
-            .map(|row| format!("{} {}", row.name, row.text));
-        let label = format!("{}: {}", self.title, rows.collect::<Vec<_>>().join("; "));
-        caption(out, &self.title, &self.note);
-        draw::svg(out, &shortened(&label), |width| {
-            draw::rows::boxes(self, width)
-        });
-        out.push_str("</figure>\n");
+    pub(crate) fn html(&self) -> String {
+        let rows = self.rows.iter();
+        let rows: Vec<String> = rows
+            .map(|row| format!("{} {}", row.name, row.text))
+            .collect();
+        let label = format!("{}: {}", self.title, rows.join("; "));
+        let drawing = draw::svg(&shortened(&label), |width| draw::rows::boxes(self, width));
+        figure(&self.title, &self.note, &drawing)
     }
 }
 
 impl HeatMap {
     /// As HTML with inline SVG.
-    pub(crate) fn html(&self, out: &mut String) {
-        let cells = || self.rows.iter().flat_map(|row| &row.cells);
-        let framed = cells()
+    pub(crate) fn html(&self) -> String {
+        let cells = self.rows.iter().flat_map(|row| &row.cells);
+        let framed: Vec<&str> = cells
             .filter(|cell| cell.is_framed)
-            .map(|cell| &*cell.title);
-        let framed: Vec<&str> = framed.collect();
+            .map(|cell| &*cell.title)
+            .collect();
+        let framed = match framed.as_slice() {
+            [] => "none".to_owned(),
+            framed => framed.join("; "),
+        };
+        let (rows, columns) = (self.rows.len(), self.columns.len());
         let label = format!(
-            "{}: {} rows and {} columns; framed: {}",
-            self.title,
-            self.rows.len(),
-            self.columns.len(),
-            if framed.is_empty() {
-                "none".to_owned()
-            } else {
-                framed.join("; ")
-            }
+            "{}: {rows} rows and {columns} columns; framed: {framed}",
+            self.title
         );
-        caption(out, &self.title, &self.note);
-        draw::svg(out, &shortened(&label), |width| {
-            draw::rows::heat(self, width)
-        });
-        out.push_str("</figure>\n");
+        let drawing = draw::svg(&shortened(&label), |width| draw::rows::heat(self, width));
+        figure(&self.title, &self.note, &drawing)
     }
 }
 
-/// Begins a figure with its title.
-fn caption(out: &mut String, title: &str, note: &str) {
-    let [title, note] = [&*capitalized(title), note].map(|text| escaped(&shortened(text)));
+/// A figure with its title.
+fn figure(title: &str, note: &str, content: &str) -> String {
+    let [title, note] = [&*capitalized(title), note].map(shown);
     let note = match note.as_str() {
         "" => String::new(),
         note => format!(" <small>{note}</small>"),
     };
-    let _ = writeln!(out, "<figure><figcaption>{title}{note}</figcaption>");
+    format!("<figure><figcaption>{title}{note}</figcaption>\n{content}</figure>\n")
 }

@@ -5,8 +5,7 @@ use std::fmt::Write;
 
 use linerate_model::finding::Severity;
 
-use crate::page::escaped;
-use crate::style::shortened;
+use crate::page::shown;
 
 /// The answer of a page, or of one run on a page of several.
 #[derive(Default)]
@@ -121,7 +120,7 @@ pub struct Queue {
 /// A sentence as HTML. What stands between two backticks is code, as in the same sentence of a
 /// terminal.
 pub(crate) fn line(text: &str) -> String {
-    let text = escaped(&shortened(text));
+    let text = shown(text);
     let mut parts = text.split('`');
     let mut html = parts.next().unwrap_or_default().to_owned();
 
@@ -160,34 +159,29 @@ pub(crate) fn class(severity: Severity) -> &'static str {
 }
 
 impl Head {
-    pub(crate) fn html(&self, out: &mut String) {
+    pub(crate) fn html(&self) -> String {
         let heading = if self.is_part { "h2" } else { "h1" };
         let verdict = match self.is_name_first {
             true => self.verdict.clone(),
             false => capitalized(&self.verdict),
         };
-        let _ = writeln!(
-            out,
-            "<header><{heading}>{}</{heading}>\n{}{}",
+        let mut out = format!(
+            "<header><{heading}>{}</{heading}>\n{}{}\n",
             line(&self.title),
             element("p", "facts", &self.facts.join(" · ")),
             element("p", "verdict", &verdict)
         );
         if !self.step.is_empty() {
-            let _ = writeln!(
-                out,
-                "<p class=\"step\"><strong>Do</strong> {}</p>",
-                line(&self.step)
-            );
+            let step = line(&self.step);
+            out += &format!("<p class=\"step\"><strong>Do</strong> {step}</p>\n");
         }
 
         if self.badge.is_some() || !self.cards.is_empty() {
-            out.push_str("<div class=\"cards\">\n");
+            out += "<div class=\"cards\">\n";
             for card in &self.cards {
                 let (value, unit) = card.value.rsplit_once(' ').unwrap_or((&card.value, ""));
-                let _ = writeln!(
-                    out,
-                    "<div class=\"card\"><p>{}</p><p class=\"value\">{} {}</p>{}</div>",
+                out += &format!(
+                    "<div class=\"card\"><p>{}</p><p class=\"value\">{} {}</p>{}</div>\n",
                     line(&card.label),
                     line(value),
                     element("span", "unit", unit),
@@ -197,43 +191,39 @@ impl Head {
             if let Some(badge) = &self.badge {
                 // A word is longer than a grade.
                 let size = if badge.text.len() > 2 { " word" } else { "" };
-                let _ = writeln!(
-                    out,
-                    "<div class=\"card badge {}{size}\"><p class=\"value\">{}</p>{}</div>",
+                out += &format!(
+                    "<div class=\"card badge {}{size}\"><p class=\"value\">{}</p>{}</div>\n",
                     class(badge.severity),
                     line(&badge.text),
                     element("p", "note", &badge.label)
                 );
             }
-            out.push_str("</div>\n");
+            out += "</div>\n";
         }
 
-        out.push_str("</header>\n");
+        out + "</header>\n"
     }
 }
 
 impl Route {
-    pub(crate) fn html(&self, out: &mut String) {
-        out.push_str("<ol class=\"route\">\n");
+    pub(crate) fn html(&self) -> String {
+        let mut out = "<ol class=\"route\">\n".to_owned();
         let segments = self
             .segments
             .iter()
             .map(Some)
             .chain(std::iter::repeat(None));
         for (station, segment) in self.stations.iter().zip(segments) {
-            let _ = writeln!(
-                out,
-                "<li class=\"station{}\"><strong>{}</strong>{}{}</li>",
+            out += &format!(
+                "<li class=\"station{}\"><strong>{}</strong>{}{}</li>\n",
                 class_of(station.is_narrowest),
                 line(&station.name),
                 element("span", "note", &station.detail),
                 limit(station.is_narrowest)
             );
-            if let Some(segment) = segment {
-                segment.html(out);
-            }
+            out.extend(segment.map(Segment::html));
         }
-        out.push_str("</ol>\n");
+        out + "</ol>\n"
     }
 }
 
@@ -251,25 +241,24 @@ const fn limit(is_narrowest: bool) -> &'static str {
 }
 
 impl Segment {
-    fn html(&self, out: &mut String) {
+    fn html(&self) -> String {
         let narrow = class_of(self.is_narrowest);
         let lines: String = self
             .lines
             .iter()
             .map(|text| element("span", "rate", text))
             .collect();
-        let _ = write!(out, "<li class=\"segment{narrow}\">{lines}<i></i>");
+        let limit = limit(self.is_narrowest);
+        let mut out = format!("<li class=\"segment{narrow}\">{lines}<i></i>{limit}");
 
-        out.push_str(limit(self.is_narrowest));
         for queue in &self.queues {
-            let _ = write!(
-                out,
+            out += &format!(
                 "<span class=\"queue\" style=\"--share:{:.0}%\">{}</span>",
                 100.0 * queue.share.clamp(0.0, 1.0),
                 line(&queue.text)
             );
         }
-        out.push_str("</li>\n");
+        out + "</li>\n"
     }
 }
 
@@ -308,8 +297,7 @@ mod tests {
     #[test]
     fn texts_of_peers_are_text() {
         let hostile = "<script>alert(1)</script>\u{1b}[2J";
-        let mut page = String::new();
-        Head {
+        let head = Head {
             title: hostile.to_owned(),
             facts: vec![hostile.to_owned()],
             verdict: hostile.to_owned(),
@@ -317,9 +305,8 @@ mod tests {
             badge: Some(Badge::new(hostile, Severity::Info, hostile)),
             cards: vec![Card::new(hostile, hostile, hostile)],
             ..Head::default()
-        }
-        .html(&mut page);
-        Route {
+        };
+        let route = Route {
             stations: vec![Station {
                 name: hostile.to_owned(),
                 detail: hostile.to_owned(),
@@ -333,9 +320,9 @@ mod tests {
                     share: 2.0,
                 }],
             }],
-        }
-        .html(&mut page);
+        };
 
+        let page = head.html() + &route.html();
         assert!(
             !page.contains("<script") && !page.contains('\u{1b}'),
             "{page}"

@@ -60,6 +60,13 @@ pub fn pretty_json(value: &impl serde::Serialize) -> String {
     text
 }
 
+/// As [`members`], without those that are `null`.
+pub fn present(object: serde_json::Value) -> serde_json::Map<String, serde_json::Value> {
+    let mut members = members(object);
+    members.retain(|_, value| !value.is_null());
+    members
+}
+
 /// The members of an object that `json!` just made.
 pub fn members(object: serde_json::Value) -> serde_json::Map<String, serde_json::Value> {
     match object {

@@ -3,6 +3,8 @@
 
 use linerate_model::printable::acts;
 
+use crate::style::shortened;
+
 /// Everything before the first heading.
 pub fn begin(title: &str) -> String {
     let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">");
@@ -27,6 +29,11 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// Series are distinguished by markers and dashes as well, never by colour alone. Rows of a table
 /// become blocks where its columns do not fit, so that none scrolls sideways.
 const STYLE: &str = include_str!("page.css");
+
+/// Untrusted text of any length, shortened and escaped.
+pub(crate) fn shown(text: &str) -> String {
+    escaped(&shortened(text))
+}
 
 /// Untrusted text, escaped.
 pub fn escaped(text: &str) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::chart::{Chart, Point, Series};
+use crate::chart::{Chart, Point, Series, bounds};
 use crate::style::{Style, shortened};
 use crate::table::{Cell, Table};
 use crate::wrap::wrapped;
@@ -28,13 +28,13 @@ const SERIES_SAID: usize = 8;
 /// Values of all series at a place, or within a stretch of places.
 pub(crate) struct Slot {
     /// Lower end, in the unit of the axis.
-    pub(crate) from: f64,
+    pub from: f64,
     /// Upper end.
-    pub(crate) to: f64,
+    pub to: f64,
     /// The place with its unit.
-    pub(crate) name: String,
+    pub name: String,
     /// A value for each series of each chart that has one here.
-    pub(crate) cells: Vec<Option<String>>,
+    pub cells: Vec<Option<String>>,
 }
 
 impl Plot {
@@ -99,9 +99,7 @@ impl Plot {
     /// Smallest and largest place from left to right.
     pub(crate) fn x_range(&self) -> (f64, f64) {
         let ends = self.charts.iter().map(Chart::x_range);
-        ends.fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| {
-            (all.0.min(one.0), all.1.max(one.1))
-        })
+        bounds(ends.flat_map(<[f64; 2]>::from))
     }
 
     /// The values at [`ROWS_MAX`] places or stretches.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::page::escaped;
+use crate::page::shown;
 
-use crate::style::{Style, shortened};
+use crate::style::Style;
 use crate::wrap::wrapped;
 
 /// A table with an id, a title with the units, and notes.
@@ -309,42 +309,34 @@ impl Table {
     }
 
     /// The table as HTML.
-    pub fn html(&self, out: &mut String) {
+    pub(crate) fn html(&self) -> String {
         let caption = match self.title.as_str() {
             "" => String::new(),
-            title => format!(
-                "<caption>{} {}</caption>",
-                self.id,
-                escaped(&shortened(title))
-            ),
+            title => format!("<caption>{} {}</caption>", self.id, shown(title)),
         };
         let width = match self.columns.len() {
             0..=8 => "",
             9..=12 => " class=\"many\"",
             _ => " class=\"most\"",
         };
-        let _ = write!(out, "<table{width}>{caption}\n<thead><tr>");
+        let mut out = format!("<table{width}>{caption}\n<thead><tr>");
 
         for column in &self.columns {
-            let class = class(column);
-            let _ = write!(
-                out,
-                "<th scope=\"col\"{class}>{}</th>",
-                escaped(&shortened(&column.head))
-            );
+            let (class, head) = (class(column), shown(&column.head));
+            out += &format!("<th scope=\"col\"{class}>{head}</th>");
         }
 
-        out.push_str("</tr></thead>\n<tbody>\n");
+        out += "</tr></thead>\n<tbody>\n";
         for row in &self.rows {
-            out.push_str("<tr>");
+            out += "<tr>";
             for (cell, column) in row.iter().zip(&self.columns) {
-                let text = escaped(&shortened(&cell.text));
+                let text = shown(&cell.text);
                 let heat = cell.heat.map_or_else(String::new, |heat| {
                     format!(" style=\"--heat:{:.0}%\"", 100.0 * heat)
                 });
                 let label = match text.as_str() {
                     "" => String::new(),
-                    _ => format!(" data-label=\"{}\"", escaped(&shortened(&column.head))),
+                    _ => format!(" data-label=\"{}\"", shown(&column.head)),
                 };
                 // Ids and states are not broken where a table is squeezed.
                 let is_whole = !column.is_number && text.chars().count() <= WHOLE_CHARS_MAX;
@@ -353,19 +345,20 @@ impl Table {
                     (true, _) => " class=\"words whole\"",
                 };
                 let class = format!("{whole}{label}{heat}");
-                let _ = match cell.is_marked {
-                    true => write!(out, "<td{class}><strong>*{text}</strong></td>"),
-                    false => write!(out, "<td{class}>{text}</td>"),
+                out += &match cell.is_marked {
+                    true => format!("<td{class}><strong>*{text}</strong></td>"),
+                    false => format!("<td{class}>{text}</td>"),
                 };
             }
 
-            out.push_str("</tr>\n");
+            out += "</tr>\n";
         }
 
-        out.push_str("</tbody></table>\n");
+        out += "</tbody></table>\n";
         for note in &self.notes {
-            let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(&shortened(note)));
+            out += &format!("<p class=\"note\">{}</p>\n", shown(note));
         }
+        out
     }
 }
 

@@ -41,7 +41,7 @@ struct State {
 }
 
 /// Writes a message; called by the writing thread only.
-pub(crate) type WriteMessage = Box<dyn FnMut(&Message) -> io::Result<()> + Send>;
+type WriteMessage = Box<dyn FnMut(&Message) -> io::Result<()> + Send>;
 
 /// Makes the text about a number of dropped lines.
 pub(crate) type DropNotice = Box<dyn Fn(u64) -> Message + Send>;

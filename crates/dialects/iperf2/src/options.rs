@@ -4,27 +4,23 @@ mod args;
 mod conflicts;
 mod effects;
 mod help;
-mod message;
 mod parse;
 mod resolve;
 mod table;
 mod tos;
-mod unsupported;
 
 use std::ffi::{OsStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use args::Args;
 use linerate_model::command_line::getopt::knows_options;
 use linerate_model::command_line::values::ValueChecks;
 use linerate_sys::random;
-
-use crate::report::Layout;
-use args::Args;
-use message::Stop;
 use resolve::{Surroundings, resolve};
 
+use crate::report::Layout;
+
 pub use args::OutputOptions;
-pub use message::Message;
 pub use resolve::Command;
 pub use table::{option_groups, options_without_effect, variables};
 
@@ -66,7 +62,7 @@ pub fn parse(program: &OsStr, argv: &[OsString], checks: ValueChecks) -> Parsed 
 
     let parsed = args.parse(program, argv, &|name| std::env::var_os(name));
     let command = parsed.and_then(|()| resolve(&mut args, &surroundings));
-    let request = match command.and_then(unsupported::check_supported) {
+    let request = match command.and_then(conflicts::check_supported) {
         Ok(command) => Request::Run(command),
         Err(stop) => print(program, &stop, args.output.layout),
     };
@@ -113,4 +109,35 @@ fn secret() -> String {
         .iter()
         .map(|byte| char::from(LETTERS[usize::from(byte & 63)]))
         .collect()
+}
+
+/// One remark for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// On the standard error; bytes, because it quotes what was typed.
+    Error(Vec<u8>),
+    /// On the standard output.
+    Output(String),
+}
+
+/// The program ends without a test.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// `-h`
+    Help,
+    /// `-v`
+    Version,
+    /// No option selects client or server. The original exits with success.
+    Usage,
+    /// These lines on the standard error, and failure.
+    Refused(Vec<String>),
+    /// This line on the standard error, and success: some refusals of the original are.
+    Quiet(String),
+}
+
+impl Stop {
+    /// One line and failure.
+    pub(crate) fn error(text: impl Into<String>) -> Self {
+        Self::Refused(vec![text.into()])
+    }
 }

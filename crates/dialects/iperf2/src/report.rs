@@ -8,11 +8,9 @@ mod banner;
 mod clock;
 mod connection;
 mod csv;
-mod histogram;
 mod options;
 pub mod reader;
 mod row;
-mod server;
 mod stream_columns;
 mod sum;
 mod text;
@@ -26,10 +24,10 @@ pub use options::{Excluded, Layout, Options, Style};
 
 /// A writer for the one test of a client.
 pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
-    server::Reporter::new(Arc::new(options), output).sink()
+    text::Reporter::new(Arc::new(options), output).sink()
 }
 
 /// A reporter for a server and all its tests.
 pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
-    Box::new(server::Reporter::new(Arc::new(options), output))
+    Box::new(text::Reporter::new(Arc::new(options), output))
 }

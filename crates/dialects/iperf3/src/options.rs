@@ -9,22 +9,21 @@ mod help;
 mod parse;
 mod resolve;
 mod table;
-mod version;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
+use args::Args;
+use error::UsageError;
 use linerate_model::command_line::getopt::knows_options;
 use linerate_model::command_line::values::ValueChecks;
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::{file_system, process};
-
-use crate::wire::ErrorCode;
-use args::Args;
-use error::UsageError;
 use parse::Parsed;
 use resolve::{Surroundings, resolve};
+
+use crate::wire::ErrorCode;
 
 pub use args::{OutputOptions, ProcessOptions};
 pub use resolve::Command;

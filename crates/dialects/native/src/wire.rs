@@ -8,6 +8,19 @@
 //!
 //! All integers on the wire are big-endian.
 
+/// Shows these members alone: the others are secrets.
+macro_rules! debug_without_secrets {
+    ($name:ident $(: $($member:ident),+)?) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $($(.field(stringify!($member), &self.$member))+)?
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 mod bytes;
 pub mod client;
 pub mod datagram;

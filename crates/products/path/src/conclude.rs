@@ -8,39 +8,36 @@ mod delays;
 mod grade;
 mod hops;
 mod idle;
-mod input;
-mod jitter;
 mod load;
 mod loss;
-mod marks;
 mod missing;
-mod mos;
-mod responsiveness;
 mod samples;
 mod series;
 mod stamp;
+#[cfg(test)]
+mod tests;
 mod unmeasured;
 
+use clock::is_possible;
+use grade::grade;
 use linerate_model::path::{
-    CallQuality, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PhaseKind, PhaseResult,
-    absent as names,
+    CallQuality, Delay, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PathSpec, PathState,
+    PathTarget, PhaseKind, PhaseResult, ProbeKind, ProbeSample, RateLadder, absent as names,
 };
+use loss::marks;
+use missing::Absent;
+use unmeasured::has_silent_direction;
 
 pub use ceiling::CeilingFacts;
 pub use clock::{Clock, ClockFacts};
 pub use delays::round_trips;
-use grade::grade;
-pub use input::ConcludeInput;
-use input::{Context, clock, without_impossible};
 pub use load::goodput_bps;
 pub use loss::loss_by_place;
-use marks::marks;
-use missing::Absent;
-pub(crate) use responsiveness::responsiveness_class;
 pub use samples::samples;
-pub(crate) use stamp::{stamp, stamp_samples};
-use unmeasured::has_silent_direction;
 pub use unmeasured::{is_partial, unmeasured};
+
+pub(crate) use grade::responsiveness_class;
+pub(crate) use stamp::{stamp, stamp_samples};
 
 /// Makes a report. It depends on nothing but its input.
 pub fn conclude(input: &ConcludeInput) -> PathReport {
@@ -178,7 +175,7 @@ fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
 
     let has_load = one_direction(&report.phases).next().is_some();
     if report.grade.is_none() && has_load {
-        let is_idle_known = context.idle_rtt.is_some_and(|rtt| rtt.p50_ns.is_some());
+        let is_idle_known = context.idle_p50_ns().is_some();
         let missing = if is_idle_known {
             "a load with enough probes"
         } else {
@@ -188,5 +185,115 @@ fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Measurements, and facts beside them.
+#[derive(Debug, Clone)]
+pub struct ConcludeInput {
+    /// The other end.
+    pub target: PathTarget,
+    /// Requested examination.
+    pub spec: PathSpec,
+    /// Completeness: whether all phases reached their end.
+    pub state: PathState,
+    /// From start to end in ns.
+    pub elapsed_ns: u64,
+    /// Number of times the control connection was established again.
+    pub resumed: u32,
+    /// Most other tests of the server at the same time; absent where it does not report them.
+    pub concurrent_max: Option<u32>,
+    /// Kind of the samples in [`PhaseResult::udp`].
+    pub probe: ProbeKind,
+    /// In the order in which they ran.
+    pub phases: Vec<PhaseResult>,
+    /// Searches for the highest rate.
+    pub ladders: Vec<RateLadder>,
+    /// Facts about the clocks beside the probes.
+    pub clock: ClockFacts,
+    /// Limits of the rate from server to client, its streams not counted.
+    pub ceiling_down: CeilingFacts,
+    /// Limits of the rate from client to server, its streams not counted.
+    pub ceiling_up: CeilingFacts,
+    /// Each figure that is absent, and why: what the plan left out, what the server refused.
+    pub absent: Vec<(String, String)>,
+}
+
+impl ConcludeInput {
+    /// The rates are shared with other tests.
+    fn has_other_tests(&self) -> bool {
+        self.concurrent_max.is_some_and(|others| others > 0)
+    }
+
+    pub(super) fn phases_of(&self, kind: PhaseKind) -> impl Iterator<Item = &PhaseResult> {
+        self.phases
+            .iter()
+            .filter(move |phase| phase.spec.kind == kind)
+    }
+
+    fn ceiling_facts(&self, direction: PathDirection) -> &CeilingFacts {
+        match direction {
+            PathDirection::Down => &self.ceiling_down,
+            PathDirection::Up => &self.ceiling_up,
+        }
+    }
+}
+
+/// Values that all parts of a report depend on.
+pub(super) struct Context<'a> {
+    pub input: &'a ConcludeInput,
+    pub clock: Option<Clock>,
+    pub idle_rtt: Option<Delay>,
+}
+
+impl Context<'_> {
+    /// The median round trip without load.
+    fn idle_p50_ns(&self) -> Option<i64> {
+        self.idle_rtt?.p50_ns
+    }
+}
+
+/// Relation of the two clocks by all probes.
+pub(super) fn clock(input: &ConcludeInput) -> Option<Clock> {
+    // The skew shows over the whole time of an examination, so that all phases count.
+    let probes: Vec<ProbeSample> = input
+        .phases
+        .iter()
+        .flat_map(|phase| phase.udp.iter().copied())
+        .collect();
+    Clock::from_probes(&probes, input.clock)
+}
+
+/// The input without probes whose times are impossible, and their number; `None` where there are
+/// none.
+fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput, u64)> {
+    let wrong = |samples: &[ProbeSample]| {
+        samples.iter().filter(|sample| !is_possible(sample)).count() as u64
+    };
+    let flows = input.phases.iter().flat_map(|phase| {
+        phase
+            .udp_by_dscp
+            .iter()
+            .map(|(_, samples)| samples.as_slice())
+    });
+
+    let count: u64 = input
+        .phases
+        .iter()
+        .map(|phase| phase.udp.as_slice())
+        .chain(flows)
+        .map(wrong)
+        .sum();
+    // Without a wrong time, the usual case, the input is not copied.
+    if count == 0 {
+        return None;
+    }
+
+    let mut input = input.clone();
+    for phase in &mut input.phases {
+        phase.udp.retain(is_possible);
+        phase
+            .udp_by_dscp
+            .iter_mut()
+            .for_each(|(_, samples)| samples.retain(is_possible));
+    }
+
+    Some((input, count))
+}

@@ -4,7 +4,6 @@
 mod charts;
 mod details;
 mod goodput;
-mod hops;
 mod page;
 mod phases;
 mod progress;
@@ -17,13 +16,12 @@ mod tests;
 mod wording;
 
 use linerate_doctor::report as doctor;
-use linerate_document::Glyphs;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
-use linerate_document::pretty_json;
-use linerate_document::record::{self, ProductReport, TimeRange};
+use linerate_document::record::{ProductReport, TimeRange};
 use linerate_document::short::{Need, fitted};
 use linerate_document::style::Style;
+use linerate_document::{Glyphs, pretty_json, record};
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{PathEvent, PathReport, PathState, SampleSeries};
 use linerate_model::printable::printable_json;
@@ -125,7 +123,7 @@ fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>) -> Vec<Block> {
         diagnosis.map(doctor::findings).unwrap_or_default(),
     );
     section(&mut blocks, rows::results(report));
-    for table in hops::tables(&report.path) {
+    for table in route::tables(&report.path) {
         section(&mut blocks, vec![Block::Table(table)]);
     }
     blocks.extend(details::tables(report).into_iter().map(Block::Table));

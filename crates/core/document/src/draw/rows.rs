@@ -2,7 +2,7 @@
 
 use super::ruler::horizontal;
 use super::{Anchor, CHAR, Drawing, GAP, HEAD, HUES, NAMES_SHARE, TEXT, cut, widest, width_of};
-use crate::boxes::Boxes;
+use crate::boxes::{Boxes, ends};
 use crate::heat::HeatMap;
 
 /// Widest cell of a grid, and highest row.
@@ -16,7 +16,7 @@ pub(crate) fn boxes(boxes: &Boxes, width: f64) -> Drawing {
     let mut drawing = Drawing::new(width);
     let left = widest(boxes.rows.iter().map(|row| row.name.clone())) + 2.0 * GAP;
     let right = width - 2.0 * GAP - widest(boxes.rows.iter().map(|row| row.text.clone()));
-    let x = horizontal(&boxes.axis, boxes.range(), (left, right));
+    let x = horizontal(&boxes.axis, ends(&boxes.rows), (left, right));
 
     let bottom = BOX_ROW * boxes.rows.len() as f64 + GAP;
     for tick in &x.ticks {

@@ -20,12 +20,12 @@ pub(super) fn horizontal(axis: &Axis, values: (f64, f64), place: (f64, f64)) -> 
 
 /// An axis with its ends and the values that are written at it.
 pub(super) struct Ruler {
-    pub(super) scale: Scale,
-    pub(super) low: f64,
-    pub(super) high: f64,
-    pub(super) ticks: Vec<f64>,
+    pub scale: Scale,
+    pub low: f64,
+    pub high: f64,
+    pub ticks: Vec<f64>,
     /// Where both ends are in the drawing.
-    pub(super) place: (f64, f64),
+    pub place: (f64, f64),
 }
 
 impl Ruler {

@@ -5,7 +5,9 @@ use linerate_model::record::{RunRecord, Trial, Way};
 
 use super::intervals::{TimeRange, Value, by_interval, merged, streams, sum, values, warm_up_ns};
 use super::measures::{self, Values, has_own_trials, value, way};
-use crate::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series, ShadedRange, from_zero};
+use crate::chart::{
+    Axis, Chart, LineStyle, Point, SERIES_MAX, Series, ShadedRange, bounds, from_zero,
+};
 use crate::number::percent;
 use crate::numbers::{clock, digits, rate};
 use crate::plot::Plot;
@@ -361,7 +363,8 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
         first.info,
         first.values.iter().map(|(trial, ..)| trial.no + 1).max()?,
     );
-    let mut bounds = (f64::INFINITY, f64::NEG_INFINITY);
+    let results = primary.iter().flat_map(|values| &values.values);
+    let (low, high) = bounds(results.map(|(_, value, _)| *value));
     let mut series = Vec::new();
 
     for (hue, values) in primary.iter().enumerate() {
@@ -369,11 +372,6 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
             .values
             .iter()
             .map(|(trial, value, _)| Point::new(f64::from(trial.no + 1), *value));
-        let dots: Vec<Point> = dots.collect();
-        bounds = dots
-            .iter()
-            .fold(bounds, |(low, high), dot| (low.min(dot.y), high.max(dot.y)));
-
         let name = match way(values.way) {
             "" => "trial".to_owned(),
             way => way.to_owned(),
@@ -393,9 +391,9 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
     }
 
     // Equal values need room around them as well: an axis has a length.
-    let air = ((bounds.1 - bounds.0) * 0.5).max(bounds.1.abs() * 0.005);
+    let air = ((high - low) * 0.5).max(high.abs() * 0.005);
     let y = Axis::linear(info.words(), move |number| value(&info, number))
-        .between((bounds.0 - air).max(0.0), bounds.1 + air);
+        .between((low - air).max(0.0), high + air);
     let x = Axis::linear("trial", |number| format!("{number:.0}"))
         .at((1..=last).map(f64::from))
         .between(0.5, f64::from(last) + 0.5);

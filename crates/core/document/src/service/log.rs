@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::live::direction;
 use crate::log_rate_limit::LogRateLimit;
 use crate::number::counted;
-use crate::{DroppedNotice, Output, members, pretty};
+use crate::{DroppedNotice, Output, members, present, pretty};
 
 /// Severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,7 +33,7 @@ pub enum Level {
 }
 
 /// Format of lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Format {
     /// Time, level, sentence.
     Text,
@@ -237,11 +237,12 @@ fn text_of(format: Format, line: Line) -> String {
     match format {
         Format::Text => format!("{time:.3} {:<5} {sentence}\n", stored_name(line.level)),
         Format::Json => {
-            let mut object = Map::new();
-            object.insert("time".into(), format!("{time:.3}").into());
-            object.insert("level".into(), stored_name(line.level).into());
-            object.insert("event".into(), line.event.into());
-            object.insert("message".into(), sentence.into());
+            let mut object = members(json!({
+                "time": format!("{time:.3}"),
+                "level": stored_name(line.level),
+                "event": line.event,
+                "message": sentence,
+            }));
             object.extend(line.members);
             format!("{}\n", pretty::compact(&Value::Object(object)))
         }
@@ -410,18 +411,15 @@ fn ended(record: &TestRecord) -> Line {
     }
 
     let mut members = members_of(facts);
-    members.extend([
-        ("cookie".into(), record.cookie.as_str().into()),
-        ("received_bytes".into(), record.received_bytes.into()),
-        ("sent_bytes".into(), record.sent_bytes.into()),
-        ("seconds".into(), seconds.into()),
-        ("ran_beside_max".into(), record.ran_beside_max.into()),
-        ("outcome".into(), outcome.into()),
-    ]);
-
-    if let Some(reason) = reason {
-        members.insert("reason".into(), reason.as_str().into());
-    }
+    members.extend(present(json!({
+        "cookie": record.cookie,
+        "received_bytes": record.received_bytes,
+        "sent_bytes": record.sent_bytes,
+        "seconds": seconds,
+        "ran_beside_max": record.ran_beside_max,
+        "outcome": outcome,
+        "reason": reason,
+    })));
 
     line(level, "test_ended", sentence, Value::Object(members))
 }
@@ -442,15 +440,14 @@ fn description(facts: &TestFacts) -> String {
 }
 
 fn members_of(facts: &TestFacts) -> Map<String, Value> {
-    let mut members = members(json!({
-        "test": facts.number, "peer": facts.peer.to_string(), "protocol": facts.transport,
-        "direction": facts.direction, "streams": facts.streams,
-    }));
-    if let Some(user) = &facts.user {
-        members.insert("user".into(), user.as_str().into());
-    }
-
-    members
+    present(json!({
+        "test": facts.number,
+        "peer": facts.peer.to_string(),
+        "protocol": facts.transport,
+        "direction": facts.direction,
+        "streams": facts.streams,
+        "user": facts.user,
+    }))
 }
 
 fn endpoint(peer: SocketAddr) -> String {

@@ -50,8 +50,7 @@ impl Value {
     }
 }
 
-/// The effect of an option on the settings `A`, and with it whether it takes a value, see
-/// [`Value`]. Checked ones may refuse the value or end the program with `E`.
+/// The effect of an option on the settings `A`, and with it whether it takes a value. Checked ones may refuse the value or end the program with `E`.
 #[derive(Debug)]
 pub enum Effect<A, E> {
     /// No value.
@@ -59,13 +58,13 @@ pub enum Effect<A, E> {
     /// No value, checked.
     CheckedSwitch(fn(&mut A) -> Result<(), E>),
     /// One value.
-    Value(&'static str, fn(&mut A, &OsStr)),
+    Value(fn(&mut A, &OsStr)),
     /// One value, checked.
-    CheckedValue(&'static str, fn(&mut A, &OsStr) -> Result<(), E>),
+    CheckedValue(fn(&mut A, &OsStr) -> Result<(), E>),
     /// A value only after `=`.
-    MaybeValue(&'static str, fn(&mut A, Option<&OsStr>)),
+    MaybeValue(fn(&mut A, Option<&OsStr>)),
     /// A value only after `=`, checked.
-    CheckedMaybe(&'static str, fn(&mut A, Option<&OsStr>) -> Result<(), E>),
+    CheckedMaybe(fn(&mut A, Option<&OsStr>) -> Result<(), E>),
 }
 
 // Derived, these would demand the same of `A`.
@@ -86,24 +85,13 @@ impl<A, E> Effect<A, E> {
         match self {
             Self::Switch(apply) => apply(args),
             Self::CheckedSwitch(apply) => apply(args)?,
-            Self::Value(_, apply) => apply(args, value.unwrap_or_default()),
-            Self::CheckedValue(_, apply) => apply(args, value.unwrap_or_default())?,
-            Self::MaybeValue(_, apply) => apply(args, value),
-            Self::CheckedMaybe(_, apply) => apply(args, value)?,
+            Self::Value(apply) => apply(args, value.unwrap_or_default()),
+            Self::CheckedValue(apply) => apply(args, value.unwrap_or_default())?,
+            Self::MaybeValue(apply) => apply(args, value),
+            Self::CheckedMaybe(apply) => apply(args, value)?,
         }
 
         Ok(())
-    }
-
-    /// The value, for the help. One without a placeholder is not shown.
-    pub fn value(&self) -> Value {
-        match self {
-            // The parser takes a value that the help does not show.
-            Self::Value("", _) | Self::MaybeValue("", _) => Value::None,
-            Self::Switch(_) | Self::CheckedSwitch(_) => Value::None,
-            Self::Value(name, _) | Self::CheckedValue(name, _) => Value::Required(name),
-            Self::MaybeValue(name, _) | Self::CheckedMaybe(name, _) => Value::Optional(name),
-        }
     }
 
     /// Use of a value, for the parser.
@@ -120,12 +108,9 @@ impl<A, E> Effect<A, E> {
 /// the dialect notes besides.
 #[derive(Debug)]
 pub struct OptionRow<A, E, S, X> {
-    /// One-letter form.
-    pub short: Option<char>,
-    /// Long form.
-    pub long: &'static str,
-    /// Other names for the same, which the help does not show.
-    pub aliases: &'static [&'static str],
+    /// Names and value: `-p, --port=N`. Long forms behind the first one are not in the help; a
+    /// value without a placeholder is not either.
+    pub usage: &'static str,
     /// Its section.
     pub section: S,
     /// Its effect.
@@ -137,12 +122,38 @@ pub struct OptionRow<A, E, S, X> {
 }
 
 impl<A, E, S, X> OptionRow<A, E, S, X> {
+    /// One-letter form.
+    pub fn short(&self) -> Option<char> {
+        let name = self.usage.strip_prefix('-')?;
+        name.chars().next().filter(|letter| *letter != '-')
+    }
+
+    /// Long form of the help.
+    pub fn long(&self) -> &'static str {
+        self.longs().next().unwrap_or_default()
+    }
+
+    /// All long forms.
+    pub fn longs(&self) -> impl Iterator<Item = &'static str> {
+        let names = self.usage.split('=').next().unwrap_or_default();
+        names.split(", ").filter_map(|name| name.strip_prefix("--"))
+    }
+
+    /// The value, for the help.
+    pub fn value(&self) -> Value {
+        match (self.usage.split_once('='), self.effect.argument()) {
+            (None, _) => Value::None,
+            (Some((_, name)), Argument::Optional) => Value::Optional(name),
+            (Some((_, name)), _) => Value::Required(name),
+        }
+    }
+
     /// Its names, value and text, for the help.
     fn documented(&self) -> OptionHelp {
         OptionHelp {
-            short: self.short,
-            longs: [&[self.long], self.aliases].concat(),
-            value: self.effect.value(),
+            short: self.short(),
+            longs: self.longs().collect(),
+            value: self.value(),
             help: self.help,
         }
     }
@@ -157,7 +168,7 @@ pub fn grammar<A, E, S, X>(rows: &[OptionRow<A, E, S, X>]) -> Grammar<usize> {
     for (id, row) in rows.iter().enumerate() {
         let argument = row.effect.argument();
 
-        if let Some(letter) = row.short.and_then(|letter| u8::try_from(letter).ok()) {
+        if let Some(letter) = row.short().and_then(|letter| u8::try_from(letter).ok()) {
             // The option strings of the originals have no optional values behind letters.
             let argument = match argument {
                 Argument::Optional => Argument::None,
@@ -170,9 +181,8 @@ pub fn grammar<A, E, S, X>(rows: &[OptionRow<A, E, S, X>]) -> Grammar<usize> {
             });
         }
 
-        let long = |name: &&'static str| LongOption { name, argument, id };
-        grammar.longs.push(long(&row.long));
-        grammar.longs.extend(row.aliases.iter().map(long));
+        let long = |name| LongOption { name, argument, id };
+        grammar.longs.extend(row.longs().map(long));
     }
 
     grammar

@@ -20,6 +20,14 @@ pub fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }
 
+/// Splits at the first of these bytes; the second part is absent without one.
+pub fn split_at(value: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
+    match value.iter().position(|byte| *byte == separator) {
+        Some(at) => (&value[..at], Some(&value[at + 1..])),
+        None => (value, None),
+    }
+}
+
 /// Splits `host%device`. Behind an IPv6 link-local address the device is the scope and stays.
 pub fn split_device(address: &str) -> (String, Option<String>) {
     let Some((host, device)) = address.split_once('%') else {

@@ -11,7 +11,7 @@ use linerate_model::spec::{LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 
-use super::message::{Message, Stop};
+use super::{Message, Stop};
 use crate::report::{Excluded, Layout, Options, Style};
 
 /// The result of the effect of an option: an error ends the program at once.
@@ -31,47 +31,47 @@ pub(crate) enum Role {
 #[derive(Debug, Default)]
 pub(crate) struct Args {
     /// The first of `-s` and `-c` decides.
-    pub(crate) role: Option<Role>,
+    pub role: Option<Role>,
     /// Options of this end.
-    pub(crate) local: LocalOptions,
+    pub local: LocalOptions,
     /// The test, but for the fields that depend on several options.
-    pub(crate) test: TestSpec,
+    pub test: TestSpec,
     /// Seconds, not positive for no limit.
-    pub(crate) time_s: Option<f64>,
+    pub time_s: Option<f64>,
     /// Amount in bytes.
-    pub(crate) amount_bytes: Option<u64>,
+    pub amount_bytes: Option<u64>,
     /// Block length in bytes.
-    pub(crate) block_len_bytes: Option<u32>,
+    pub block_len_bytes: Option<u32>,
     /// Rate limit.
-    pub(crate) rate: Option<RateArg>,
+    pub rate: Option<RateArg>,
     /// Options by which the other end sends.
-    pub(crate) directions: DirectionArgs,
+    pub directions: DirectionArgs,
     /// Frames, bursts and pauses.
-    pub(crate) shape: ShapeArgs,
+    pub shape: ShapeArgs,
     /// Requests and replies.
-    pub(crate) bounce: BounceArgs,
+    pub bounce: BounceArgs,
     /// `--connect-only`, with a number of connections.
-    pub(crate) connect_only: Option<Option<u32>>,
+    pub connect_only: Option<Option<u32>>,
     /// `--permit-key`, with the key.
-    pub(crate) permit_key: Option<Option<String>>,
+    pub permit_key: Option<Option<String>>,
     /// Streams.
-    pub(crate) parallel: Option<u32>,
+    pub parallel: Option<u32>,
     /// Start times.
-    pub(crate) start: StartArgs,
+    pub start: StartArgs,
     /// A distribution was asked for.
-    pub(crate) histogram: Option<HistogramSpec>,
+    pub histogram: Option<HistogramSpec>,
     /// Options only a server has.
-    pub(crate) server: ServerArgs,
+    pub server: ServerArgs,
     /// Options of a server that were typed, and those only clients have.
-    pub(crate) misplaced: Misplaced,
+    pub misplaced: Misplaced,
     /// Go to the background.
-    pub(crate) daemon: bool,
+    pub daemon: bool,
     /// Reports.
-    pub(crate) output: OutputOptions,
+    pub output: OutputOptions,
     /// Checks of values for other parts of the program.
-    pub(crate) checks: ValueChecks,
+    pub checks: ValueChecks,
     /// Remarks for the user, in order.
-    pub(crate) messages: Vec<Message>,
+    pub messages: Vec<Message>,
 }
 
 /// A rate as typed.
@@ -92,13 +92,13 @@ pub(crate) enum RateArg {
 #[derive(Debug, Default)]
 pub(crate) struct DirectionArgs {
     /// `-R`
-    pub(crate) reverse: bool,
+    pub reverse: bool,
     /// `--full-duplex`
-    pub(crate) full_duplex: bool,
+    pub full_duplex: bool,
     /// `-d`
-    pub(crate) dual: bool,
+    pub dual: bool,
     /// `-r`
-    pub(crate) trade_off: bool,
+    pub trade_off: bool,
 }
 
 /// Default size of a burst in bytes.
@@ -117,11 +117,11 @@ pub(crate) enum FrameRate {
 #[derive(Debug)]
 pub(crate) struct IsochronousArg {
     /// Frames per second.
-    pub(crate) frames_per_s: f64,
+    pub frames_per_s: f64,
     /// Mean rate.
-    pub(crate) mean: FrameRate,
+    pub mean: FrameRate,
     /// Standard deviation of the rate.
-    pub(crate) deviation: FrameRate,
+    pub deviation: FrameRate,
 }
 
 impl IsochronousArg {
@@ -137,56 +137,56 @@ impl IsochronousArg {
 #[derive(Debug, Default)]
 pub(crate) struct ShapeArgs {
     /// Frames.
-    pub(crate) isochronous: Option<IsochronousArg>,
+    pub isochronous: Option<IsochronousArg>,
     /// Gap between datagrams in s.
-    pub(crate) gap_s: Option<f64>,
+    pub gap_s: Option<f64>,
     /// Bytes of a burst.
-    pub(crate) burst_bytes: Option<u32>,
+    pub burst_bytes: Option<u32>,
     /// Seconds between bursts.
-    pub(crate) burst_period_s: Option<f64>,
+    pub burst_period_s: Option<f64>,
     /// Weight of the pause.
-    pub(crate) near_congestion: Option<f64>,
+    pub near_congestion: Option<f64>,
 }
 
 /// Requests and replies.
 #[derive(Debug, Default)]
 pub(crate) struct BounceArgs {
     /// `--bounceback`, with the requests of a burst.
-    pub(crate) burst: Option<u32>,
+    pub burst: Option<u32>,
     /// Time the server waits.
-    pub(crate) hold: Duration,
+    pub hold: Duration,
     /// Seconds between bursts.
-    pub(crate) period_s: Option<f64>,
+    pub period_s: Option<f64>,
     /// Bytes of a request.
-    pub(crate) request_bytes: Option<u32>,
+    pub request_bytes: Option<u32>,
     /// Bytes of a reply.
-    pub(crate) reply_bytes: Option<u32>,
+    pub reply_bytes: Option<u32>,
     /// The server acknowledges as it likes.
-    pub(crate) slow_ack: bool,
+    pub slow_ack: bool,
     /// Streams beside it.
-    pub(crate) load: Option<WorkingLoad>,
+    pub load: Option<WorkingLoad>,
 }
 
 /// Start times.
 #[derive(Debug, Default)]
 pub(crate) struct StartArgs {
     /// Since 1970, as typed and as read.
-    pub(crate) at: Option<(String, f64)>,
+    pub at: Option<(String, f64)>,
     /// After connecting, in s.
-    pub(crate) after_s: Option<f64>,
+    pub after_s: Option<f64>,
 }
 
 /// Options only a server has.
 #[derive(Debug, Default)]
 pub(crate) struct ServerArgs {
     /// One test after the other.
-    pub(crate) one_at_a_time: bool,
+    pub one_at_a_time: bool,
     /// TOS byte of what is sent.
-    pub(crate) reply_tos: Option<u8>,
+    pub reply_tos: Option<u8>,
     /// Time the permit key is valid.
-    pub(crate) permit_key_s: Option<f64>,
+    pub permit_key_s: Option<f64>,
     /// Time for a header in s.
-    pub(crate) handshake_s: Option<f64>,
+    pub handshake_s: Option<f64>,
 }
 
 /// Options that mean nothing at the other end: they are named and ignored, in the wording of the
@@ -194,9 +194,9 @@ pub(crate) struct ServerArgs {
 #[derive(Debug, Default)]
 pub(crate) struct Misplaced {
     /// Warnings of a server.
-    pub(crate) on_server: Vec<&'static str>,
+    pub on_server: Vec<&'static str>,
     /// Warnings of a client.
-    pub(crate) on_client: Vec<&'static str>,
+    pub on_client: Vec<&'static str>,
 }
 
 /// Format and destination of reports.

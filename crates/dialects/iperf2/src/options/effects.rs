@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use linerate_model::command_line::numbers::{atof, atoi, scan_float};
-use linerate_model::command_line::values::{split_device, text};
+use linerate_model::command_line::values::{split_at, split_device, text};
 use linerate_model::spec::ConnectRetry;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 
 use super::args::{Args, FrameRate, IsochronousArg, Outcome, RateArg, Role, named_layout};
-use super::message::{Message, Stop};
 use super::tos::{tos_of, tos_of_dscp};
+use super::{Message, Stop};
 use crate::report::Layout;
 
 // Roles
@@ -38,12 +38,11 @@ pub(crate) fn client(args: &mut Args, value: &OsStr) {
 // Addresses and ports
 
 pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
-    let typed = value.as_bytes();
-    let mut ends = typed.splitn(2, |byte| *byte == b'-');
-    args.local.port = port_number("-p", ends.next().unwrap_or_default())?;
+    let (first, last) = split_at(value.as_bytes(), b'-');
+    args.local.port = port_number("-p", first)?;
     args.local.end.last_port = None;
 
-    if let Some(last) = ends.next() {
+    if let Some(last) = last {
         let last = port_number("-p", last)?;
         if last < args.local.port {
             return Err(Stop::error(format!(
@@ -184,14 +183,10 @@ pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) {
             // Negative numbers are no rate; casts of floats saturate.
             Some(number) => RateArg::Datagrams(atof(number).max(0.0) as u64),
             None => {
-                let mut parts = typed.splitn(2, |byte| *byte == b',');
-                let bps = scaled(parts.next().unwrap_or_default());
-                let deviation = parts
-                    .next()
-                    .map(scaled)
-                    .filter(|deviation| *deviation > 0.0);
+                let (bps, deviation) = split_at(typed, b',');
+                let deviation = deviation.map(scaled).filter(|deviation| *deviation > 0.0);
                 RateArg::Bits {
-                    bps: bps as u64,
+                    bps: scaled(bps) as u64,
                     deviation_bps: deviation.map(|deviation| deviation as u64),
                 }
             }
@@ -220,25 +215,33 @@ pub(crate) fn parallel(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn tos(args: &mut Args, value: &OsStr) {
-    match tos_of(value.as_bytes()) {
-        Some(tos) => args.test.socket.tos = tos,
-        // As in the original, a wrong class does not stop the test.
-        None => args.say(format!("Invalid --tos value of {}", text(value))),
+    if let Some(tos) = class(args, "tos", tos_of, value) {
+        args.test.socket.tos = tos;
     }
 }
 
 pub(crate) fn dscp(args: &mut Args, value: &OsStr) {
-    match tos_of_dscp(value.as_bytes()) {
-        Some(tos) => args.test.socket.tos = tos,
-        None => args.say(format!("Invalid --dscp value of {}", text(value))),
+    if let Some(tos) = class(args, "dscp", tos_of_dscp, value) {
+        args.test.socket.tos = tos;
     }
 }
 
 pub(crate) fn tos_override(args: &mut Args, value: &OsStr) {
-    match tos_of(value.as_bytes()) {
-        Some(tos) => args.server.reply_tos = Some(tos),
-        None => args.say(format!("Invalid --tos-override value of {}", text(value))),
+    args.server.reply_tos = class(args, "tos-override", tos_of, value).or(args.server.reply_tos);
+}
+
+/// As in the original, a wrong class does not stop the test.
+fn class(
+    args: &mut Args,
+    option: &str,
+    read: fn(&[u8]) -> Option<u8>,
+    value: &OsStr,
+) -> Option<u8> {
+    let class = read(value.as_bytes());
+    if class.is_none() {
+        args.say(format!("Invalid --{option} value of {}", text(value)));
     }
+    class
 }
 
 pub(crate) fn send_delay(args: &mut Args, value: &OsStr) {
@@ -271,18 +274,14 @@ pub(crate) fn connects_back(args: &mut Args, option: &str) -> bool {
 
 /// `60:20m,1m`; what is missing keeps its default.
 pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    let typed = value.unwrap_or_default().as_bytes();
-    let mut parts = typed.splitn(2, |byte| *byte == b':');
-    let frames = parts.next().unwrap_or_default();
-    let mut rates = parts
-        .next()
-        .unwrap_or_default()
-        .splitn(2, |byte| *byte == b',');
-    let mut rate = |default_bps| match rates.next() {
-        Some(text) if !text.is_empty() => frame_rate(text),
-        _ => FrameRate::Bits(default_bps),
+    let (frames, rates) = split_at(value.unwrap_or_default().as_bytes(), b':');
+    let (mean, deviation) = split_at(rates.unwrap_or_default(), b',');
+    let rate = |typed: &[u8], default_bps| match typed {
+        [] => FrameRate::Bits(default_bps),
+        typed => frame_rate(typed),
     };
-    let (mean, deviation) = (rate(20e6), rate(0.0));
+    let mean = rate(mean, 20e6);
+    let deviation = rate(deviation.unwrap_or_default(), 0.0);
 
     let frames_per_s = if frames.is_empty() {
         60.0
@@ -365,9 +364,8 @@ pub(crate) fn bounce_hold(args: &mut Args, value: &OsStr) {
 
 /// `up`, `down` or `bidir`, each with a number of streams.
 pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    let typed = value.unwrap_or_default().as_bytes();
-    let mut parts = typed.splitn(2, |byte| *byte == b',');
-    let (up, down) = match parts.next().unwrap_or_default() {
+    let (direction, streams) = split_at(value.unwrap_or_default().as_bytes(), b',');
+    let (up, down) = match direction {
         b"up" => (true, false),
         b"down" => (false, true),
         b"" | b"bidir" => (true, true),
@@ -379,9 +377,7 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
         }
     };
 
-    let streams = parts
-        .next()
-        .and_then(|number| u32::try_from(atoi(number)).ok());
+    let streams = streams.and_then(|number| u32::try_from(atoi(number)).ok());
     let mut load = WorkingLoad::new(streams.unwrap_or(1).clamp(1, STREAMS_MAX));
     (load.up, load.down) = (up, down);
     args.bounce.load = Some(load);

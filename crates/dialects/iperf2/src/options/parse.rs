@@ -8,8 +8,8 @@ use linerate_model::command_line::table::Value;
 use linerate_model::command_line::values::ValueChecks;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
 
+use super::Message;
 use super::args::{Args, Outcome, OutputOptions, named_layout};
-use super::message::Message;
 use super::table::{self, OPTIONS};
 use crate::report::Layout;
 
@@ -77,19 +77,14 @@ impl Args {
 
     /// A later value overrides, so the command line comes afterwards.
     fn read_environment(&mut self, environment: &dyn Fn(&str) -> Option<OsString>) -> Outcome {
-        for name in table::ENVIRONMENT {
-            let Some(value) = environment(name) else {
-                continue;
-            };
-            let Some(option) = OPTIONS
-                .iter()
-                .find(|option| option.extra.variable == Some(name))
-            else {
+        for (name, long) in table::ENVIRONMENT {
+            let option = OPTIONS.iter().find(|option| option.long() == long);
+            let (Some(value), Some(option)) = (environment(name), option) else {
                 continue;
             };
 
             // The presence of the variable is enough for a switch.
-            let value = (option.effect.value() != Value::None).then_some(value.as_os_str());
+            let value = (option.value() != Value::None).then_some(value.as_os_str());
             table::apply(option, self, value)?;
         }
 
@@ -105,7 +100,7 @@ fn layout(argv: &[OsString]) -> Layout {
     for found in Getopt::new(&grammar, argv).flatten() {
         let is_format = OPTIONS
             .get(found.id)
-            .is_some_and(|option| option.long == table::LR_FORMAT);
+            .is_some_and(|option| option.long() == table::LR_FORMAT);
         if is_format && let Some(named) = found.value.and_then(named_layout) {
             layout = named;
         }

@@ -8,9 +8,9 @@ use linerate_model::spec::{AddressFamily, ClientSpec, Iperf2Defaults, ServerSpec
 use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
 
-use super::args::{Args, BURST_BYTES, FrameRate, OutputOptions, RateArg, Role};
+use super::Stop;
+use super::args::{Args, BURST_BYTES, DirectionArgs, FrameRate, OutputOptions, RateArg, Role};
 use super::conflicts;
-use super::message::Stop;
 use crate::report::Layout;
 
 /// Task of the program.
@@ -37,9 +37,9 @@ pub enum Command {
 /// Inputs of the resolution from outside the command line.
 pub(crate) struct Surroundings<'a> {
     /// Time since 1970.
-    pub(crate) now: Duration,
+    pub now: Duration,
     /// A random word, for a server with a permit key.
-    pub(crate) secret: &'a dyn Fn() -> String,
+    pub secret: &'a dyn Fn() -> String,
 }
 
 /// Default rate of a UDP stream.
@@ -84,14 +84,15 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     let end = client_end(args);
     let mut test = args.test.clone();
     test.end = end;
-    test.direction = direction(args);
+    let (direction, pairing) = directions(&args.directions);
+    test.direction = direction;
     test.streams = args.parallel.unwrap_or(1).max(1);
     test.block_len_bytes = block_len_bytes;
     test.block_len_explicit = args.block_len_bytes.is_some();
     apply_output(&args.output, &mut test);
 
     let workload = &mut test.workload;
-    workload.pairing = pairing(args);
+    workload.pairing = pairing;
     workload.shape = shape(args, block_len_bytes);
     workload.histogram = args.histogram;
 
@@ -284,27 +285,17 @@ fn client_end(args: &mut Args) -> EndCondition {
     }
 }
 
-fn direction(args: &Args) -> Direction {
-    let directions = &args.directions;
-    if directions.reverse {
-        Direction::Reverse
-    } else if directions.full_duplex || directions.dual || directions.trade_off {
-        Direction::Bidirectional
+fn directions(wanted: &DirectionArgs) -> (Direction, Pairing) {
+    if wanted.reverse {
+        (Direction::Reverse, Pairing::Separate)
+    } else if wanted.full_duplex {
+        (Direction::Bidirectional, Pairing::Shared)
+    } else if wanted.dual {
+        (Direction::Bidirectional, Pairing::ConnectBack)
+    } else if wanted.trade_off {
+        (Direction::Bidirectional, Pairing::ConnectBackAfterwards)
     } else {
-        Direction::Forward
-    }
-}
-
-fn pairing(args: &Args) -> Pairing {
-    let directions = &args.directions;
-    if directions.full_duplex {
-        Pairing::Shared
-    } else if directions.dual {
-        Pairing::ConnectBack
-    } else if directions.trade_off {
-        Pairing::ConnectBackAfterwards
-    } else {
-        Pairing::Separate
+        (Direction::Forward, Pairing::Separate)
     }
 }
 

@@ -115,16 +115,16 @@ impl CsvWriter {
     }
 
     fn row(&mut self, test: &TestSpec, ends: &Ends, number: &str, row: &Row<'_>) {
-        let columns = self.columns(test, row);
-        if let Some((names, _)) = &columns
-            // One header per file, whatever tests a server runs at once.
-            && !self.header_shown.0.swap(true, Ordering::Relaxed)
-        {
-            self.page.push_str(&format!("{COMMON_NAMES},{names}\n"));
+        let (names, values): (Vec<&str>, Vec<String>) = self.columns(test, row).into_iter().unzip();
+        let is_long = self.options.is_new() && self.options.enhanced;
+        // One header per file, whatever tests a server runs at once.
+        if is_long && !self.header_shown.0.swap(true, Ordering::Relaxed) {
+            self.page
+                .push_str(&format!("{COMMON_NAMES},{}\n", names.join(",")));
         }
 
         // The short form joins both times by a dash, the long one has a column for each.
-        let separator = if columns.is_some() { ',' } else { '-' };
+        let separator = if is_long { ',' } else { '-' };
         let (source, source_port, destination, destination_port) = ends;
         let mut line = format!(
             "{},{source},{source_port},{destination},{destination_port},{number},{:.1}{separator}{:.1},{},{}",
@@ -134,13 +134,8 @@ impl CsvWriter {
             row.bytes,
             row.bits_per_s() as u64
         );
-
-        match columns {
-            Some((_, values)) => line.push_str(&format!(",{values}")),
-            None if test.transport == Transport::Udp => {
-                line.push_str(&format!(",{}", loss(row.udp)));
-            }
-            None => {}
+        for value in values {
+            line.push_str(&format!(",{value}"));
         }
 
         self.page.push_str(&line);
@@ -168,35 +163,73 @@ impl CsvWriter {
         clock::format(&time, notation)
     }
 
-    /// Names and values of further columns; only 2.2.1 has any, and only with `-e`.
-    fn columns(&self, test: &TestSpec, row: &Row<'_>) -> Option<(String, String)> {
+    /// Further columns; only 2.2.1 has names for them, and more of them with `-e`.
+    fn columns(&self, test: &TestSpec, row: &Row<'_>) -> Vec<Column> {
+        let more = row.more;
+        let is_udp = test.transport == Transport::Udp;
+        let losses = (
+            "jitter,errors,datagrams,errpercent,outoforder",
+            loss(row.udp),
+        );
         if !self.options.is_new() || !self.options.enhanced {
-            return None;
+            return is_udp.then_some(losses).into_iter().collect();
         }
 
-        let more = row.more;
-        let has_delays = test.workload.trip_times && row.role == StreamRole::Receiver;
+        if let Some(bounces) = more.round_trips {
+            let trips = bounces.round_trip;
+            let times = format!("{},{}", trips.count, ms(&trips, ','));
+            let (sent, received) = (bounces.sent_bytes, bounces.received_bytes);
+            let rate = if trips.mean > 0.0 {
+                1.0 / trips.mean
+            } else {
+                0.0
+            };
+            return vec![
+                ("bbcnt,bbavg,bbmin,bbmax,bbstdev", times),
+                window(row),
+                (
+                    "txbytes,rxbytes,rps",
+                    format!("{sent},{received},{rate:.1}"),
+                ),
+            ];
+        }
+
+        let writes = more.writes.unwrap_or_default();
+        let reads = more.reads.unwrap_or_default();
+        let is_sender = row.role == StreamRole::Sender;
+        let calls = match (is_udp, is_sender) {
+            (true, true) => (
+                "writecnt,writeerr,writetimeo",
+                format!("{},{},{}", writes.calls, writes.errors, writes.timeouts),
+            ),
+            (true, false) => (
+                "readcnt,readtimeo,readerrlen",
+                format!("{},{},{}", reads.calls, reads.timeouts, reads.truncated),
+            ),
+            (false, true) => (
+                "writecnt,writeerr",
+                format!("{},{}", writes.calls, writes.errors),
+            ),
+            (false, false) => (
+                "readcnt,bin0,bin1,bin2,bin3,bin4,bin5,bin6,bin7",
+                format!(
+                    "{},{}",
+                    reads.calls,
+                    reads.bins.map(|bin| bin.to_string()).join(",")
+                ),
+            ),
+        };
+        let has_delays = test.workload.trip_times && !is_sender;
         let delays = has_delays.then(|| delays(more));
-        Some(match (test.transport, row.role) {
-            _ if more.round_trips.is_some() => bounces(row),
-            (Transport::Udp, StreamRole::Sender) => {
-                let writes = more.writes.unwrap_or_default();
-                let values = format!("{},{},{}", writes.calls, writes.errors, writes.timeouts);
-                joined([
-                    Some(losses(row)),
-                    Some(("writecnt,writeerr,writetimeo".to_owned(), values)),
-                    Some(rate(row)),
-                ])
-            }
-            (Transport::Udp, StreamRole::Receiver) => {
-                let reads = more.reads.unwrap_or_default();
-                let values = format!("{},{},{}", reads.calls, reads.timeouts, reads.truncated);
-                let reads = ("readcnt,readtimeo,readerrlen".to_owned(), values);
-                joined([Some(losses(row)), delays, Some(reads), Some(rate(row))])
-            }
-            (_, StreamRole::Sender) => writes(row),
-            (_, StreamRole::Receiver) => joined([delays, Some(reads(more))]),
-        })
+
+        let columns = if is_udp {
+            let rate = ("pps", format!("{:.6}", datagram_rate(row)));
+            [Some(losses), delays, Some(calls), Some(rate)]
+        } else {
+            let window = is_sender.then(|| window(row));
+            [delays, Some(calls), window, None]
+        };
+        columns.into_iter().flatten().collect()
     }
 }
 
@@ -234,39 +267,15 @@ fn loss(udp: Option<UdpInterval>) -> String {
     )
 }
 
-type Columns = (String, String);
+/// Names of neighbouring columns, and their values.
+type Column = (&'static str, String);
 
-fn joined<const N: usize>(columns: [Option<Columns>; N]) -> Columns {
-    let (names, values): (Vec<String>, Vec<String>) = columns.into_iter().flatten().unzip();
-    (names.join(","), values.join(","))
-}
-
-fn losses(row: &Row<'_>) -> Columns {
-    (
-        "jitter,errors,datagrams,errpercent,outoforder".to_owned(),
-        loss(row.udp),
-    )
-}
-
-fn rate(row: &Row<'_>) -> Columns {
-    ("pps".to_owned(), format!("{:.6}", datagram_rate(row)))
-}
-
-fn writes(row: &Row<'_>) -> Columns {
-    let writes = row.more.writes.unwrap_or_default();
-    let (names, values) = window(row);
-    (
-        format!("writecnt,writeerr,{names}"),
-        format!("{},{},{values}", writes.calls, writes.errors),
-    )
-}
-
-fn window(row: &Row<'_>) -> Columns {
+fn window(row: &Row<'_>) -> Column {
     let tcp = row.tcp.or(row.more.tcp).unwrap_or_default();
     let segments = row.more.cwnd_segments.unwrap_or(0);
     let kbytes = tcp.snd_cwnd_bytes / 1024;
     (
-        "tcpretry,tcpcwnd,tcppcwnd,tcprtt,tcprttvar".to_owned(),
+        "tcpretry,tcpcwnd,tcppcwnd,tcprtt,tcprttvar",
         format!(
             "{},{kbytes},{segments},{},{}",
             tcp.retransmits, tcp.rtt_us, tcp.rttvar_us
@@ -274,46 +283,12 @@ fn window(row: &Row<'_>) -> Columns {
     )
 }
 
-fn reads(more: &StreamMetrics) -> Columns {
-    let reads = more.reads.unwrap_or_default();
-    let bins = reads
-        .bins
-        .iter()
-        .fold(String::new(), |text, bin| format!("{text},{bin}"));
-    (
-        "readcnt,bin0,bin1,bin2,bin3,bin4,bin5,bin6,bin7".to_owned(),
-        format!("{}{bins}", reads.calls),
-    )
-}
-
-fn delays(more: &StreamMetrics) -> Columns {
+fn delays(more: &StreamMetrics) -> Column {
     let delay = more.one_way.unwrap_or_default();
     let size = more.burst_mean_bytes.unwrap_or(0);
     (
-        "ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize".to_owned(),
+        "ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize",
         format!("{},{},{size}", ms(&delay, ','), delay.count),
-    )
-}
-
-fn bounces(row: &Row<'_>) -> Columns {
-    let bounces = row.more.round_trips.unwrap_or_default();
-    let trips = bounces.round_trip;
-    let rate = if trips.mean > 0.0 {
-        1.0 / trips.mean
-    } else {
-        0.0
-    };
-
-    let (window_names, window) = window(row);
-    (
-        format!("bbcnt,bbavg,bbmin,bbmax,bbstdev,{window_names},txbytes,rxbytes,rps"),
-        format!(
-            "{},{},{window},{},{},{rate:.1}",
-            trips.count,
-            ms(&trips, ','),
-            bounces.sent_bytes,
-            bounces.received_bytes
-        ),
     )
 }
 

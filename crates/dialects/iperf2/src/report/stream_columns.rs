@@ -13,9 +13,9 @@ use super::row::{Row, times};
 /// The columns of a row.
 pub(super) struct Columns {
     /// The header, shown before the first line under it; without a line end.
-    pub(super) header: String,
+    pub header: String,
     /// The line behind its label, without a line end.
-    pub(super) line: String,
+    pub line: String,
 }
 
 /// The header from the transferred bytes on, or all of it where every layout has the same; and what

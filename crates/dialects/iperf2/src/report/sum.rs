@@ -123,6 +123,11 @@ impl Sum {
         }
     }
 
+    /// Times, amount and rate.
+    pub(super) fn opening(&self, options: &Options) -> String {
+        opening(options, self.start_s, self.end_s, self.bytes)
+    }
+
     /// Streams in it; both directions of a connection are one.
     pub(super) fn streams(&self) -> usize {
         self.streams
@@ -150,7 +155,7 @@ impl Sum {
 
     /// Header of these columns, if they have one of their own, and the line behind its label.
     pub(super) fn line(&self, options: &Options, test: &TestSpec) -> (Option<String>, String) {
-        let opening = opening(options, self.start_s, self.end_s, self.bytes);
+        let opening = self.opening(options);
         let (header, columns) = if test.transport == Transport::Udp {
             let (header, columns) = self.datagram_columns(options, test);
             (Some(header), columns)
@@ -214,7 +219,7 @@ impl Sum {
     }
 
     /// Columns of flows on which both ends send.
-    fn both_ways(&self) -> (String, String) {
+    pub(super) fn both_ways(&self) -> (String, String) {
         let seconds = self.end_s - self.start_s;
         let per_s = if seconds > 0.0 {
             self.datagrams as f64 / seconds

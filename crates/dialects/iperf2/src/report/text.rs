@@ -1,25 +1,25 @@
 //! Text output in iperf's format.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_document::Output;
 use linerate_model::event::{ClockCheck, TestHeader};
 use linerate_model::metrics::{ConnectTimes, HistogramKind};
 use linerate_model::spec::{TestSpec, Transport, working_load};
-use linerate_model::stream::{SocketFacts, StreamFacts};
+use linerate_model::stream::{ListenerFacts, SocketFacts, StreamFacts};
 use linerate_model::summary::StreamSummary;
 use linerate_model::workload::{Pairing, Shape};
 use linerate_model::{
-    Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamInterval,
-    StreamRole, Summary,
+    Event, EventSink, Flow, IntervalReport, ServerReporter, SinkError, Stream, StreamId,
+    StreamInterval, StreamRole, Summary,
 };
 
-use super::options::Options;
-use super::row::{Row, is_reversed, label, shown};
+use super::options::{Options, Style};
+use super::row::{Row, histogram_line, is_reversed, label, shown};
 use super::stream_columns::{Columns, PLAIN_HEADER, one_way, out_of_order, schedule_errors};
 use super::sum::{Numbered, Sum};
-use super::{banner, connection, histogram};
+use super::{banner, connection, csv};
 
 /// Headers that were shown already. Tests that run at the same time share them; when none is left,
 /// all is forgotten.
@@ -33,9 +33,13 @@ struct PrintedHeaders {
 }
 
 impl Headers {
+    fn lock(&self) -> MutexGuard<'_, PrintedHeaders> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Decides whether this header is printed now.
     fn is_first(&self, header: &str) -> bool {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.lock();
         let is_first = !shown.headers.iter().any(|known| known == header);
         if is_first {
             shown.headers.push(header.to_owned());
@@ -43,20 +47,8 @@ impl Headers {
         is_first
     }
 
-    fn forget(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .headers
-            .clear();
-    }
-
-    fn enter(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).tests += 1;
-    }
-
     fn leave(&self) {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.lock();
         shown.tests = shown.tests.saturating_sub(1);
         // Tests that overlap share a header; the next one alone gets its own.
         if shown.tests == 0 {
@@ -72,7 +64,7 @@ struct Known {
 }
 
 /// The text of one test.
-pub(super) struct TextWriter {
+struct TextWriter {
     options: Arc<Options>,
     output: Output,
     headers: Headers,
@@ -84,7 +76,7 @@ pub(super) struct TextWriter {
 
 impl TextWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, headers: Headers) -> Self {
-        headers.enter();
+        headers.lock().tests += 1;
         Self {
             options,
             output,
@@ -209,7 +201,7 @@ impl TextWriter {
         // What comes after the client has finished is a test of its own.
         if facts.is_connected_back && self.test().workload.pairing == Pairing::ConnectBackAfterwards
         {
-            self.headers.forget();
+            self.headers.lock().headers.clear();
         }
 
         // A connection that is closed at once has no rows.
@@ -381,7 +373,7 @@ impl TextWriter {
                 let is_of_bounces = matches!(histogram.kind, RoundTrips | Out | Back);
                 row.is_total || !is_of_bounces || test.workload.histogram.is_some()
             })
-            .map(|distribution| histogram::line(&options, row, distribution));
+            .map(|distribution| histogram_line(&options, row, distribution));
         for line in more.chain(histograms) {
             self.line(&format!("{label}{line}"));
         }
@@ -390,28 +382,13 @@ impl TextWriter {
     /// Both directions of a connection together.
     fn pair(&mut self, test: &TestSpec, number: u32, rows: &[Numbered<'_>]) {
         let options = Arc::clone(&self.options);
-        let Some((_, first)) = rows.first() else {
-            return;
+        let sum = Sum::of(rows);
+        let (header, columns) = match test.transport {
+            Transport::Udp => sum.both_ways(),
+            _ => (PLAIN_HEADER.to_owned(), String::new()),
         };
-        let both = Sum::of(rows).row(*first);
-        let opening = both.opening(&options);
-
-        if test.transport == Transport::Udp {
-            let datagrams = both.udp.map_or(0, |udp| udp.packets);
-            let per_s = if both.seconds() > 0.0 {
-                datagrams as f64 / both.seconds()
-            } else {
-                0.0
-            };
-
-            let header = format!("{PLAIN_HEADER}    Datagrams   PPS");
-            self.line_under(
-                &header,
-                &format!("[FD{number}] {opening} {datagrams} {per_s:7.0} pps"),
-            );
-        } else {
-            self.line_under(PLAIN_HEADER, &format!("[FD{number}] {opening}"));
-        }
+        let opening = sum.opening(&options);
+        self.line_under(&header, &format!("[FD{number}] {opening}{columns}"));
     }
 
     fn sum(&mut self, test: &TestSpec, rows: &[Numbered<'_>]) {
@@ -511,3 +488,60 @@ impl Known {
 
 /// Connections from which on 2.2.1 shows a standard deviation.
 const DEVIATION_FROM: u64 = 25;
+
+/// The reporter of one server.
+pub(super) struct Reporter {
+    options: Arc<Options>,
+    output: Output,
+    headers: Headers,
+    csv_header: csv::Header,
+}
+
+impl Reporter {
+    pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
+        Self {
+            options,
+            output,
+            headers: Headers::default(),
+            csv_header: csv::Header::default(),
+        }
+    }
+
+    /// A writer for one test.
+    pub(super) fn sink(&self) -> Box<dyn EventSink> {
+        let (options, output) = (Arc::clone(&self.options), self.output.clone());
+        match self.options.style {
+            Style::Text => Box::new(TextWriter::new(options, output, self.headers.clone())),
+            Style::Csv => Box::new(csv::CsvWriter::new(
+                options,
+                output,
+                self.csv_header.clone(),
+            )),
+        }
+    }
+}
+
+impl ServerReporter for Reporter {
+    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
+        Ok(self.sink())
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.output.error(&format!("{text}\n"));
+    }
+
+    fn listener(&mut self, facts: &ListenerFacts) -> Result<(), SinkError> {
+        if self.options.style == Style::Text && !self.options.excluded.settings {
+            let test = self
+                .options
+                .defaults
+                .as_ref()
+                .map(|defaults| defaults.test.clone())
+                .unwrap_or_default();
+            self.output
+                .report(banner::listener(&self.options, facts, &test))?;
+        }
+
+        Ok(())
+    }
+}

@@ -1,8 +1,8 @@
 //! A server's answer to the header of a TCP connection: who it is, and when the header arrived.
 
-use crate::wire::bytes::{put_word, word};
 use crate::wire::stamp::Timestamp;
 use crate::wire::version::Version;
+use crate::wire::{put_word, word};
 
 /// Bytes of the answer.
 pub const ACK_LEN: usize = 28;
@@ -96,13 +96,5 @@ impl AckTimes {
             send_ns: self.accepted.ns_since(self.sent),
             ack_ns: now.ns_since(self.answered),
         }
-    }
-}
-
-impl ClockCheck {
-    /// Largest error that the difference of the clocks can put into a one-way delay, if the path
-    /// were symmetric: the delays differ by the asymmetry of the path and twice that difference.
-    pub fn clock_error_ns(&self) -> i64 {
-        (self.send_ns.saturating_sub(self.ack_ns) / 2).saturating_abs()
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::wire::bytes::{fill_pattern, half, put_half, put_word, word};
 use crate::wire::stamp::Timestamp;
+use crate::wire::{fill_pattern, half, put_half, put_word, word};
 
 pub use machines::{Reply, Requester, Responder, RoundTrip};
 
 /// First word of every request and reply.
-pub const MARK: u32 = crate::wire::flags::first::BOUNCE_BACK;
+pub const MARK: u32 = crate::wire::header::first::BOUNCE_BACK;
 /// Bytes before the digits.
 pub const HEAD_LEN: usize = 64;
 /// Largest request or reply that is accepted from a peer.

@@ -1,7 +1,7 @@
 //! Heads inside TCP data: every write (trip times), frame (isochronous) or burst begins with one.
 
-use crate::wire::bytes::{put_word, take, word};
 use crate::wire::stamp::Timestamp;
+use crate::wire::{put_word, take, word};
 
 /// Bytes of a head, which are part of the burst.
 pub const BURST_HEAD_LEN: usize = 92;

@@ -1,8 +1,8 @@
 //! The head of every datagram: number, time, and in the first one the header of its flow.
 
-use crate::wire::bytes::{put_word, word};
 use crate::wire::header::{Header, parse_udp};
 use crate::wire::stamp::Timestamp;
+use crate::wire::{put_word, word};
 
 /// Bytes of number and time.
 pub const HEAD_LEN: usize = 16;
@@ -123,7 +123,7 @@ impl FlowOpening {
 /// Without a header a number near the first is all there is to go by.
 const FIRST_NUMBER_MAX: i64 = 1 << 20;
 /// Flags after the head of flows that have room for nothing else.
-const SHORT_TRIP_TIMES: u32 = crate::wire::flags::first::SHORT_TRIP_TIMES;
+const SHORT_TRIP_TIMES: u32 = crate::wire::header::first::SHORT_TRIP_TIMES;
 
 /// Releases up to 2.0.9 put 24 bytes behind their shorter head: flags, streams, port, lengths and
 /// an amount.

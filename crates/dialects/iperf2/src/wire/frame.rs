@@ -1,8 +1,8 @@
 //! Isochronous words inside a datagram. Their place depends on the release of the sender.
 
-use crate::wire::bytes::{put_word, word};
 use crate::wire::stamp::Timestamp;
 use crate::wire::version::Version;
+use crate::wire::{put_word, word};
 
 /// Position of a datagram in its frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

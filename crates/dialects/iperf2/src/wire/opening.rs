@@ -1,8 +1,8 @@
 //! Recognition of a TCP connection by its first bytes. Never decided on fewer than four.
 
 use crate::wire::bounceback;
-use crate::wire::bytes::word;
-use crate::wire::flags::first;
+use crate::wire::header::first;
+use crate::wire::word;
 
 /// Kind of a connection, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::wire::bytes::{put_word, word};
 use crate::wire::datagram::HEAD_LEN;
+use crate::wire::{put_word, word};
 use linerate_model::spread::Spread;
 
 /// Bytes of the datagram that carries a report.

@@ -3,8 +3,6 @@
 //! Called for every datagram: some integer comparisons, one bit, two floating-point updates, no
 //! allocation.
 
-use linerate_model::spread::Spread;
-
 /// Statistics of the numbers and times of the datagrams.
 ///
 /// A late datagram is one that was counted lost before; a second copy of one that arrived is a
@@ -12,7 +10,7 @@ use linerate_model::spread::Spread;
 /// cannot be distinguished from late ones.
 ///
 /// The default is a tracker before the first datagram, whose number is 1.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct SequenceTracker {
     highest: i64,
     lost: u64,
@@ -24,11 +22,9 @@ pub struct SequenceTracker {
     jitter_sum_ns: f64,
     jitter_count: u64,
     previous_transit_ns: Option<i64>,
-    transit_ns: Spread,
 }
 
 /// One bit for each of the last numbers: it has arrived.
-#[derive(Debug, Clone)]
 struct SeenWindow(Box<[u64; WORDS]>);
 
 /// Numbers for which is remembered whether they arrived.
@@ -92,11 +88,6 @@ impl SequenceTracker {
         }
     }
 
-    /// Transit times in ns; meaningful as delays only if the clocks agree.
-    pub fn transit_ns(&self) -> &Spread {
-        &self.transit_ns
-    }
-
     fn advance(&mut self, number: i64) {
         let skipped = number - self.highest - 1;
         self.lost = self.lost.saturating_add(skipped.unsigned_abs());
@@ -144,7 +135,6 @@ impl SequenceTracker {
         }
 
         self.previous_transit_ns = Some(transit_ns);
-        self.transit_ns.add(transit_ns as f64);
     }
 }
 
@@ -229,7 +219,6 @@ mod tests {
 
         let mean = (100_000.0 + 93_750.0) / 2.0 / 1e9;
         assert!((tracker.mean_jitter_s() - mean).abs() < 1e-12);
-        assert_eq!(tracker.transit_ns().count, 3);
     }
 
     proptest! {

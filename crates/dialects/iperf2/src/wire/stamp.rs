@@ -1,6 +1,6 @@
 //! Wall-clock times as they travel.
 
-use crate::wire::bytes::{put_word, word};
+use crate::wire::{put_word, word};
 
 /// Seconds and microseconds since 1970. Two words on the wire; whatever a peer sends is a valid
 /// value.
@@ -13,9 +13,6 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// Bytes on the wire.
-    pub const LEN: usize = 8;
-
     /// The time `unix_ns` nanoseconds after 1970. The wire's seconds end in 2106.
     pub fn from_unix_ns(unix_ns: u64) -> Self {
         Self {

@@ -22,48 +22,48 @@ pub(crate) type Outcome = Result<(), ParameterError>;
 #[derive(Debug, Default)]
 pub(crate) struct Args {
     /// Client or server.
-    pub(crate) role: Option<ChosenRole>,
+    pub role: Option<ChosenRole>,
     /// An option for clients alone was typed.
-    pub(crate) client_only_seen: bool,
+    pub client_only_seen: bool,
     /// An option for servers alone was typed.
-    pub(crate) server_only_seen: bool,
+    pub server_only_seen: bool,
     /// Options of this end.
-    pub(crate) local: LocalOptions,
+    pub local: LocalOptions,
     /// A receive time-out was named.
-    pub(crate) rcv_timeout_given: bool,
+    pub rcv_timeout_given: bool,
     /// The test, but for the fields that depend on several options: `end`, the block length, the
     /// rate.
-    pub(crate) test: TestSpec,
+    pub test: TestSpec,
     /// End conditions as typed.
-    pub(crate) end: EndArgs,
+    pub end: EndArgs,
     /// Block length, 0 for the default.
-    pub(crate) block_len_bytes: f64,
+    pub block_len_bytes: f64,
     /// Rate per stream in bit/s, 0 for no limit.
-    pub(crate) rate_bps: Option<u64>,
+    pub rate_bps: Option<u64>,
     /// Datagrams are handed over in large buffers.
-    pub(crate) gsro: bool,
+    pub gsro: bool,
     /// Longest time to set up the control connection.
-    pub(crate) connect_timeout: Option<Duration>,
+    pub connect_timeout: Option<Duration>,
     /// CPU the server is asked to pin itself to.
-    pub(crate) server_cpu: Option<u32>,
+    pub server_cpu: Option<u32>,
     /// Options of a server.
-    pub(crate) server: ServerArgs,
+    pub server: ServerArgs,
     /// Authentication, both ends.
-    pub(crate) auth: AuthArgs,
+    pub auth: AuthArgs,
     /// Files and background.
-    pub(crate) process: ProcessOptions,
+    pub process: ProcessOptions,
     /// Reports.
-    pub(crate) output: OutputOptions,
+    pub output: OutputOptions,
     /// A unit was named.
-    pub(crate) format_given: bool,
+    pub format_given: bool,
     /// Remarks for the user, printed before the test.
-    pub(crate) warnings: Vec<&'static str>,
+    pub warnings: Vec<&'static str>,
     /// Checks of values for other parts of the program.
-    pub(crate) checks: ValueChecks,
+    pub checks: ValueChecks,
     /// Bound of `-P`.
-    pub(crate) streams_max: u32,
+    pub streams_max: u32,
     /// Set by options that end everything: the text they show.
-    pub(crate) print: Option<fn() -> String>,
+    pub print: Option<fn() -> String>,
 }
 
 /// Client or server.
@@ -79,47 +79,47 @@ pub(crate) enum ChosenRole {
 #[derive(Debug, Default)]
 pub(crate) struct EndArgs {
     /// Seconds, 0 for no limit.
-    pub(crate) duration_s: Option<u32>,
+    pub duration_s: Option<u32>,
     /// Bytes, 0 for no limit.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Blocks, 0 for no limit.
-    pub(crate) blocks: u64,
+    pub blocks: u64,
 }
 
 /// Options of a server.
 #[derive(Debug, Default)]
 pub(crate) struct ServerArgs {
     /// Leave after one test.
-    pub(crate) one_off: bool,
+    pub one_off: bool,
     /// Time without a client.
-    pub(crate) idle_timeout: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
     /// Highest average rate.
-    pub(crate) bitrate_limit: Option<BitrateLimit>,
+    pub bitrate_limit: Option<BitrateLimit>,
     /// Longest test.
-    pub(crate) max_duration: Option<Duration>,
+    pub max_duration: Option<Duration>,
     /// Sharing of the server among its clients.
-    pub(crate) policy: ServerPolicy,
+    pub policy: ServerPolicy,
     /// The idle timeout was set.
-    pub(crate) liveness_given: bool,
+    pub liveness_given: bool,
 }
 
 /// Authentication, both ends.
 #[derive(Debug, Default)]
 pub(crate) struct AuthArgs {
     /// User name of a client.
-    pub(crate) username: Option<String>,
+    pub username: Option<String>,
     /// The server's public key, at the client.
-    pub(crate) public_key_path: Option<PathBuf>,
+    pub public_key_path: Option<PathBuf>,
     /// The server's private key, at the server.
-    pub(crate) private_key_path: Option<PathBuf>,
+    pub private_key_path: Option<PathBuf>,
     /// Users a server knows.
-    pub(crate) users_path: Option<PathBuf>,
+    pub users_path: Option<PathBuf>,
     /// Largest accepted difference of the clocks.
-    pub(crate) max_skew_s: Option<u32>,
+    pub max_skew_s: Option<u32>,
     /// Old padding.
     pub pkcs1_padding: bool,
     /// Either padding; servers only.
-    pub(crate) both_paddings: bool,
+    pub both_paddings: bool,
 }
 
 /// Actions of the process besides testing.

@@ -10,7 +10,7 @@ use linerate_model::Direction;
 use linerate_model::command_line::numbers::{
     Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
 };
-use linerate_model::command_line::values::{self, split_device, text};
+use linerate_model::command_line::values::{self, split_at, split_device, text};
 use linerate_model::policy::{AccessSource, Liveness};
 use linerate_model::spec::{
     BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck,
@@ -30,7 +30,7 @@ pub(crate) const MSS_MAX: i32 = 32_767;
 /// Averaging window of `--server-bitrate-limit`.
 const AVERAGING_WINDOW: Duration = Duration::from_secs(5);
 /// Debug level of a bare `--debug`.
-const DEBUG_MAX: i32 = 4;
+const DEBUG_MAX: u8 = 4;
 /// Amounts beyond this do not fit the signed numbers of the protocol.
 pub(crate) const AMOUNT_MAX: u64 = i64::MAX as u64;
 
@@ -93,7 +93,7 @@ pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
 
 /// The burst is checked before the rate, and the unit error quotes the rate alone.
 pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
-    let (rate, burst) = split_slash(value.as_bytes());
+    let (rate, burst) = split_at(value.as_bytes(), b'/');
     if let Some(burst) = burst {
         let burst = u32::try_from(atoi(burst))
             .ok()
@@ -193,8 +193,8 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
     let (number, _) = integer_any_base(value.as_bytes()).ok_or(ErrorCode::Affinity)?;
     args.local.cpu = Some(cpu(number)?);
 
-    if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
-        args.server_cpu = Some(cpu(i64::from(atoi(&value.as_bytes()[comma + 1..])))?);
+    if let (_, Some(servers)) = split_at(value.as_bytes(), b',') {
+        args.server_cpu = Some(cpu(i64::from(atoi(servers)))?);
         // Only a client can ask the other end for a CPU.
         args.client_only_seen = true;
     }
@@ -205,7 +205,7 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
 // Servers
 
 pub(crate) fn bitrate_limit(value: &OsStr) -> Result<Option<BitrateLimit>, ParameterError> {
-    let (rate, window) = split_slash(value.as_bytes());
+    let (rate, window) = split_at(value.as_bytes(), b'/');
     let window = match window {
         Some(window) => report_period(window).ok_or(ErrorCode::TotalInterval)?,
         None => AVERAGING_WINDOW,
@@ -354,14 +354,9 @@ pub(crate) fn title(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
-    let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
+    let level = value.map_or(i32::from(DEBUG_MAX), |value| atoi(value.as_bytes()));
     // A level out of range means everything, not an error.
-    let level = if (0..=DEBUG_MAX).contains(&level) {
-        level
-    } else {
-        DEBUG_MAX
-    };
-    args.output.debug = u8::try_from(level).unwrap_or_default();
+    args.output.debug = u8::try_from(level).map_or(DEBUG_MAX, |level| level.min(DEBUG_MAX));
 }
 
 // Values
@@ -400,13 +395,6 @@ fn report_period(value: &[u8]) -> Option<Duration> {
     // MIN_INTERVAL and MAX_INTERVAL of iperf.h; 0 is no reports.
     (period_s == 0.0 || (0.1..=60.0).contains(&period_s))
         .then(|| Duration::from_secs_f64(period_s.abs()))
-}
-
-fn split_slash(value: &[u8]) -> (&[u8], Option<&[u8]>) {
-    match value.iter().position(|byte| *byte == b'/') {
-        Some(slash) => (&value[..slash], Some(&value[slash + 1..])),
-        None => (value, None),
-    }
 }
 
 fn unit_error(value: &OsStr) -> ParameterError {

@@ -42,7 +42,7 @@ impl Args {
             };
             args.note_role(option.extra);
             args.output.additions |=
-                option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long);
+                option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long());
             option.effect.apply(&mut args, found.value)?;
 
             if let Some(text) = args.print {
@@ -67,6 +67,6 @@ fn streams_max(grammar: &Grammar<usize>, argv: &[OsString]) -> u32 {
     let many = Getopt::new(grammar, argv)
         .flatten()
         .filter_map(|found| OPTIONS.get(found.id))
-        .any(|option| option.long == table::MANY_STREAMS);
+        .any(|option| option.long() == table::MANY_STREAMS);
     if many { MANY_STREAMS_MAX } else { STREAMS_MAX }
 }

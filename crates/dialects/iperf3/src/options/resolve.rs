@@ -41,11 +41,11 @@ pub enum Command {
 /// Inputs of the resolution from outside the command line.
 pub(crate) struct Surroundings<'a> {
     /// Contents of a file.
-    pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    pub read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
     /// Bytes of a file; `None` where they are not known before it is read.
-    pub(crate) file_len: &'a dyn Fn(&Path) -> Option<u64>,
+    pub file_len: &'a dyn Fn(&Path) -> Option<u64>,
     /// The user's password, `None` without a terminal.
-    pub(crate) password: &'a dyn Fn() -> Option<String>,
+    pub password: &'a dyn Fn() -> Option<String>,
 }
 
 /// Largest block of a stream transport.

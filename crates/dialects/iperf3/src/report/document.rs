@@ -5,23 +5,22 @@
 
 mod end;
 mod interval;
-mod kept;
 mod start;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use linerate_document::{members, pretty};
+use linerate_document::{present, pretty};
 use linerate_model::data_path::{DataPath, PerCall};
 use linerate_model::event::{Event, ServerOutput, TestHeader};
+use linerate_model::units::ns_to_s;
 use linerate_model::{IntervalReport, Stream, Summary};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::options::Options;
-use super::test_report::Appendix;
+use super::Options;
 use super::text::is_negligible;
-
-pub(super) use kept::{KeptIntervals, RowBudget};
+use super::totals::Appendix;
 
 /// Events of a test so far, as JSON.
 pub(super) struct Document {
@@ -68,17 +67,19 @@ impl Document {
     }
 
     fn take_path(&mut self, path: &DataPath) {
-        let mut members = members(json!({"role": path.role, "method": path.method}));
-        match path.per_call {
-            Some(PerCall::Bytes(bytes)) => members.insert("bytes_per_call".into(), bytes.into()),
-            Some(PerCall::Datagrams(datagrams)) => {
-                members.insert("datagrams_per_call".into(), datagrams.into())
-            }
-            _ => None,
+        let (bytes, datagrams) = match path.per_call {
+            Some(PerCall::Bytes(bytes)) => (Some(bytes), None),
+            Some(PerCall::Datagrams(datagrams)) => (None, Some(datagrams)),
+            _ => (None, None),
         };
-
-        members.insert("description".into(), path.description.as_str().into());
-        self.paths.push(Value::Object(members));
+        let path = present(json!({
+            "role": path.role,
+            "method": path.method,
+            "bytes_per_call": bytes,
+            "datagrams_per_call": datagrams,
+            "description": path.description,
+        }));
+        self.paths.push(Value::Object(path));
     }
 
     /// An element of `intervals`; `None` for an interval that is not worth one.
@@ -152,25 +153,17 @@ impl Document {
 
     /// The whole document over several lines.
     pub(super) fn whole(&self, error: Option<&str>) -> String {
-        let mut members = Map::new();
-        if let Some(error) = error {
-            // First of the further members, as in iperf_json_finish.
-            members.insert("error".into(), error.into());
-        }
-
         let spec = self.header.as_ref().map(|h| &h.spec);
         // A server has the title of its client, a client its own.
         let title = spec
             .and_then(|s| s.title.as_ref())
             .or(self.options.title.as_ref());
-        if let Some(title) = title {
-            members.insert("title".into(), title.as_str().into());
-        }
-
-        if let Some(extra_data) = spec.and_then(|s| s.extra_data.as_ref()) {
-            members.insert("extra_data".into(), extra_data.as_str().into());
-        }
-
+        let mut members = present(json!({
+            // First of the further members, as in iperf_json_finish.
+            "error": error,
+            "title": title,
+            "extra_data": spec.and_then(|s| s.extra_data.as_ref()),
+        }));
         if let Some((key, value)) = &self.server_output {
             members.insert((*key).into(), value.clone());
         }
@@ -221,3 +214,86 @@ const OURS: &str = "linerate";
 
 const SERVER_OUTPUT_TEXT: &str = "server_output_text";
 const SERVER_OUTPUT_JSON: &str = "server_output_json";
+
+/// Intervals in the order in which they came, up to the first for which there was no room.
+struct KeptIntervals {
+    reports: Vec<IntervalReport>,
+    budget: Option<RowBudget>,
+    rows: usize,
+    is_full: bool,
+}
+
+/// Rows that all documents of a server may keep together. A row is one stream in one interval.
+#[derive(Clone)]
+pub(crate) struct RowBudget(Arc<AtomicUsize>);
+
+/// About 15 MiB packed and 30 MiB as text: 18 hours of one stream, a second per interval.
+const ROWS_MAX: usize = 65_536;
+
+impl RowBudget {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicUsize::new(ROWS_MAX)))
+    }
+
+    fn take(&self, rows: usize) -> bool {
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(rows)
+            });
+        taken.is_ok()
+    }
+}
+
+impl KeptIntervals {
+    /// Without a budget everything is kept.
+    pub(super) fn new(budget: Option<RowBudget>) -> Self {
+        Self {
+            reports: Vec::new(),
+            budget,
+            rows: 0,
+            is_full: false,
+        }
+    }
+
+    /// Keeps an interval. The first one without room returns a warning; it and all later ones are
+    /// left out.
+    pub(super) fn keep(&mut self, report: &IntervalReport) -> Option<String> {
+        let rows = report.streams.len();
+        if self.is_full {
+            return None;
+        }
+
+        if self
+            .budget
+            .as_ref()
+            .is_some_and(|budget| !budget.take(rows))
+        {
+            self.is_full = true;
+            let start_s = report
+                .streams
+                .first()
+                .map_or(0.0, |row| ns_to_s(row.start_ns));
+            return Some(format!(
+                "the report keeps no intervals after {start_s:.1} s: all reports together hold \
+                 {ROWS_MAX} rows"
+            ));
+        }
+
+        self.rows += rows;
+        self.reports.push(report.clone());
+        None
+    }
+
+    pub(super) fn reports(&self) -> &[IntervalReport] {
+        &self.reports
+    }
+}
+
+impl Drop for KeptIntervals {
+    fn drop(&mut self) {
+        if let Some(RowBudget(left)) = &self.budget {
+            left.fetch_add(self.rows, Ordering::Relaxed);
+        }
+    }
+}

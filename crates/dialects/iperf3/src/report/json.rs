@@ -8,10 +8,10 @@ use linerate_model::{EventSink, Failure, IntervalReport, SinkError};
 use serde_json::Value;
 
 use super::document::{Document, RowBudget};
-use super::options::{Options, Style};
-use super::test_report::{Appendix, TestReport};
 use super::text::{Page, control_facts};
+use super::totals::{Appendix, TestReport};
 use super::wording;
+use super::{Options, Style};
 
 /// One document per test (`-J`), one object per event (`--json-stream`), or both.
 pub(super) struct JsonWriter {

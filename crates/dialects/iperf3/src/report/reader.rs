@@ -3,17 +3,15 @@
 //! The totals of the streams are read; the sums are read where only they have a figure, and
 //! compared otherwise.
 
-mod number;
 mod opening;
 mod totals;
 
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::interval::TcpInterval;
 use linerate_model::{Event, Failure, FailureKind, IntervalReport, StreamInterval, UdpInterval};
+use opening::Test;
 use serde_json::Value;
 
-pub use number::{ns_of, u32_of, u64_of};
-use opening::Test;
 pub use opening::is_started;
 
 /// A report of one end.
@@ -165,7 +163,7 @@ fn tcp(test: &Test<'_>, row: &Value) -> Option<TcpInterval> {
     let tcp = TcpInterval {
         retransmits: u64_of(&row["retransmits"])?,
         snd_cwnd_bytes: u64_of(&row["snd_cwnd"])?,
-        snd_wnd_bytes: u64_of(&row["snd_wnd"]).filter(|bytes| *bytes > 0),
+        snd_wnd_bytes: above_zero(&row["snd_wnd"]),
         rtt_us: u32_of(&row["rtt"])?,
         rttvar_us: u32_of(&row["rttvar"]).unwrap_or(0),
         pmtu_bytes: u32_of(&row["pmtu"]).unwrap_or(0),
@@ -204,4 +202,38 @@ pub fn failed(error: &str, endpoint: Endpoint) -> Event {
         .unwrap_or(error)
         .to_owned();
     Event::Failed(Failure::new(kind, message))
+}
+
+/// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is
+/// accepted cannot overflow.
+pub fn u64_of(value: &Value) -> Option<u64> {
+    // Larger whole numbers are not exact in JSON everywhere (RFC 8259, section 6).
+    const MAX: u64 = 1 << 53;
+
+    let float = || {
+        value
+            .as_f64()
+            .filter(|number| (0.0..=MAX as f64).contains(number))
+            .map(|number| number as u64)
+    };
+    value.as_u64().or_else(float).filter(|count| *count <= MAX)
+}
+
+/// As [`u64_of`], of 32 bits.
+pub fn u32_of(value: &Value) -> Option<u32> {
+    u64_of(value).and_then(|number| u32::try_from(number).ok())
+}
+
+/// As [`u64_of`], where 0 stands for what is not known or not set.
+fn above_zero<T: TryFrom<u64>>(value: &Value) -> Option<T> {
+    let number = u64_of(value).filter(|number| *number > 0)?;
+    T::try_from(number).ok()
+}
+
+/// Seconds as nanoseconds.
+pub fn ns_of(seconds: &Value) -> Option<u64> {
+    let seconds = seconds.as_f64()?;
+    (0.0..1e9)
+        .contains(&seconds)
+        .then(|| (seconds * 1e9).round() as u64)
 }

@@ -1,9 +1,7 @@
 //! Text output in iperf's format.
 
-mod opening;
 mod page;
 mod row;
-mod shared;
 mod summary;
 
 use std::sync::Arc;
@@ -11,14 +9,14 @@ use std::time::Duration;
 
 use linerate_document::{Output, pretty};
 use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
-use linerate_model::{EventSink, Flow, IntervalReport, SinkError, StreamRole, Summary};
+use linerate_model::units::UnitFormat;
+use linerate_model::{Direction, EventSink, Flow, IntervalReport, SinkError, StreamRole, Summary};
+use row::Columns;
 
-use super::options::Options;
-use super::test_report::{Appendix, TestReport};
-use shared::{SEPARATOR, Test};
+use super::Options;
+use super::totals::{Appendix, TestReport};
 
-pub(super) use opening::control_facts;
-pub(super) use page::Page;
+pub(super) use page::{Page, control_facts};
 pub(super) use row::display_id;
 pub(super) use summary::{congestion, file_percent};
 
@@ -47,7 +45,7 @@ impl EventSink for TextWriter {
         match event {
             Event::ControlConnected(control) => self.control_connected(control),
             Event::TestAccepted(header) => self.test_accepted(header),
-            Event::StreamOpened(stream) => self.page.line(&opening::stream_line(stream)),
+            Event::StreamOpened(stream) => self.page.line(&page::stream_line(stream)),
             Event::TestStarted { .. } => self.test_started(),
             Event::Interval(report) => self.interval(report),
             Event::OmitEnded => self.omit_ended(),
@@ -100,13 +98,13 @@ impl TextWriter {
     }
 
     fn test_accepted(&mut self, header: &TestHeader) {
-        self.lines(&opening::accepted(header, self.options.verbose));
+        self.lines(&page::accepted(header, self.options.verbose));
         self.test = Some(Test::new(header, self.options.format));
     }
 
     fn test_started(&mut self) {
         if let Some(test) = self.test.as_ref().filter(|_| self.options.verbose) {
-            self.page.line(&opening::starting_line(&test.header.spec));
+            self.page.line(&page::starting_line(&test.header.spec));
         }
     }
 
@@ -211,3 +209,27 @@ pub(super) fn is_negligible(report: &IntervalReport, interval: Option<Duration>)
         .iter()
         .all(|s| s.bytes == 0 && s.seconds() < shortest_s)
 }
+
+/// Facts of the test once the parameters are agreed.
+struct Test {
+    pub header: TestHeader,
+    pub columns: Columns,
+    pub has_interval: bool,
+}
+
+impl Test {
+    fn new(header: &TestHeader, format: UnitFormat) -> Self {
+        Self {
+            header: header.clone(),
+            columns: Columns::new(header.endpoint, &header.spec, format),
+            has_interval: false,
+        }
+    }
+
+    fn is_bidirectional(&self) -> bool {
+        self.header.spec.direction == Direction::Bidirectional
+    }
+}
+
+/// Line between the intervals of several streams, and before the summary.
+const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";

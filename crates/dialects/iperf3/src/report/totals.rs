@@ -3,38 +3,42 @@
 use std::time::Duration;
 
 use linerate_model::interval::UdpInterval;
+use linerate_model::sink::Tee;
 use linerate_model::summary::UdpTotals;
 use linerate_model::units::{ns_to_s, rate_bps};
-use linerate_model::{EndpointTotals, Flow, StreamRole, StreamSummary, Summary, TestSpec};
+use linerate_model::{
+    EndpointTotals, EventSink, Flow, SinkError, StreamRole, StreamSummary, Summary, TestSpec,
+};
+use serde_json::Value;
 
 /// Sender's and receiver's view of one stream, or of all streams of one direction.
 pub(super) struct Totals {
     /// Role of this end.
-    pub(super) role: StreamRole,
+    pub role: StreamRole,
     /// Counters of the sending end; zeros over this end's duration when it did not report.
-    pub(super) sender: View,
+    pub sender: View,
     /// Counters of the receiving end, likewise.
-    pub(super) receiver: View,
+    pub receiver: View,
     /// Segments the sending end retransmitted, when it knows.
-    pub(super) retransmits: Option<u64>,
+    pub retransmits: Option<u64>,
 }
 
 /// One end's view.
 #[derive(Clone, Copy, Default)]
 pub(super) struct View {
-    pub(super) bytes: u64,
-    pub(super) duration_ns: u64,
-    pub(super) udp: UdpView,
+    pub bytes: u64,
+    pub duration_ns: u64,
+    pub udp: UdpView,
 }
 
 /// UDP counters of the measured part.
 #[derive(Clone, Copy)]
 pub(super) struct UdpView {
-    pub(super) packets: i64,
+    pub packets: i64,
     /// `None` when the warm-up's share is not known.
-    pub(super) lost: Option<i64>,
-    pub(super) out_of_order: u64,
-    pub(super) jitter_s: f64,
+    pub lost: Option<i64>,
+    pub out_of_order: u64,
+    pub jitter_s: f64,
 }
 
 impl Totals {
@@ -193,4 +197,43 @@ pub(super) fn percent(part: i64, whole: i64) -> f64 {
 
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The report of one test.
+pub trait TestReport: EventSink {
+    /// Adds to the report; before the last event.
+    ///
+    /// # Errors
+    /// When the report cannot be written.
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError>;
+}
+
+impl<T: TestReport + ?Sized> TestReport for &mut T {
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
+        (**self).append(appendix)
+    }
+}
+
+/// Additions are for the second sink alone.
+impl<A: EventSink, B: TestReport> TestReport for Tee<A, B> {
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
+        self.1.append(appendix)
+    }
+}
+
+/// An addition to a report.
+pub struct Appendix {
+    /// Its name in structured reports.
+    pub name: &'static str,
+    /// The addition for people; lines without an end.
+    pub text: String,
+    /// The same for programs: one JSON value.
+    pub json: String,
+}
+
+impl Appendix {
+    /// Output that is no JSON is reported as text.
+    pub(super) fn value(&self) -> Value {
+        serde_json::from_str(&self.json).unwrap_or_else(|_| self.text.as_str().into())
+    }
 }

@@ -4,21 +4,19 @@
 //! section 7.1), earlier ones with PKCS#1 v1.5 (section 7.2). The server compares with a file of
 //! `user,hash` lines.
 
-mod accepted_tokens;
-mod error;
-mod pem;
 mod rsa;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_model::spec::{AcceptedPadding, Credentials};
+use thiserror::Error;
 
-use accepted_tokens::AcceptedTokens;
-pub use error::{AuthError, Refusal};
-pub use pem::is_encrypted;
+pub use rsa::is_encrypted;
 
 /// Longest user name of a user file in bytes; the original reads lines of at most 1023.
 const USER_NAME_BYTES_MAX: usize = 256;
@@ -208,4 +206,146 @@ fn look_up(users_file: &str, name: &str, password: &str) -> Result<(), Refusal> 
     }
 
     verdict
+}
+
+/// Every token is good for one login: its padding is random, so no honest client makes the same one
+/// twice.
+#[derive(Default)]
+struct AcceptedTokens(Mutex<BTreeSet<(i64, String)>>);
+
+/// Tokens that are remembered; the oldest is forgotten for one more. Only valid users fill this.
+const TOKENS_MAX: usize = 65_536;
+
+impl AcceptedTokens {
+    /// Remembers a token with this digest and time in s since 1970; `false` when it is known. Those
+    /// from before `oldest_unix_s` are refused for their time, so they are forgotten.
+    fn is_first_use(&self, digest: String, unix_s: i64, oldest_unix_s: i64) -> bool {
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *tokens = tokens.split_off(&(oldest_unix_s, String::new()));
+        let is_first = tokens.insert((unix_s, digest));
+
+        if tokens.len() > TOKENS_MAX {
+            // The oldest one: its time is the first to be refused anyway.
+            tokens.pop_first();
+        }
+        is_first
+    }
+}
+
+/// Key or credentials that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AuthError {
+    /// The text holds no key of the wanted kind.
+    #[error("not an unencrypted RSA {0} key in PEM form")]
+    NoKey(&'static str),
+    /// The key is encrypted.
+    #[error(
+        "the RSA private key is encrypted with a passphrase, which a server has no terminal to ask \
+         for; `openssl pkey -in KEY -out NEW_KEY` writes it without one (keep it readable by its \
+         owner alone)"
+    )]
+    Encrypted,
+    /// The cryptographic library refuses the key.
+    #[error("unusable RSA key: {0} (2048 to 8192 bits are supported)")]
+    BadKey(String),
+    /// Servers read both as words.
+    #[error(
+        "user name and password must not be empty or contain blanks: servers cannot accept them"
+    )]
+    Blank,
+    /// RSA encrypts at most as many bytes as the key has, less the padding.
+    #[error("user name and password are too long for this key")]
+    TooLong,
+    /// The user file separates fields by commas and lines by line ends, and `#` begins a comment.
+    #[error(
+        "a user name must not hold a comma or control character, begin with #, or be longer than \
+         256 bytes"
+    )]
+    UserName,
+}
+
+/// Why a client was refused. For the operator only; the client learns nothing but the refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The client sent no token.
+    #[error("the client sent no credentials")]
+    NoToken,
+    /// Not Base64, or not the three lines after decryption.
+    #[error("malformed token: the client's token is not Base64, or not user, password and time")]
+    Malformed,
+    /// The token does not decrypt with the padding this server accepts.
+    #[error(
+        "padding mismatch: the client's token does not decrypt with {accepted} padding (clients up \
+         to 3.16 use PKCS#1 v1.5, later ones OAEP; a token made with another key looks the same)"
+    )]
+    Padding {
+        /// Paddings that the server accepts.
+        accepted: &'static str,
+    },
+    /// The clocks differ too much.
+    #[error("clock skew: the client's clock differs by {seconds} s")]
+    Skew {
+        /// Client minus server.
+        seconds: i64,
+    },
+    /// The users file has no such user.
+    #[error("unknown user")]
+    UnknownUser,
+    /// The password is another one.
+    #[error("wrong password")]
+    WrongPassword,
+    /// The users file has no entries.
+    #[error("the users file has no entries, or cannot be read")]
+    NoUsers,
+    /// The token was good, and was used before.
+    #[error("replayed token: it has been used for a login before")]
+    Replayed,
+    /// Too many logins from there failed; this one was not checked.
+    #[error("too many failed logins from this address")]
+    LockedOut,
+}
+
+impl Refusal {
+    /// A stable word for machines.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::NoToken => "no_credentials",
+            Self::Malformed => "malformed_token",
+            Self::Padding { .. } => "padding_mismatch",
+            Self::Skew { .. } => "clock_skew",
+            Self::UnknownUser => "unknown_user",
+            Self::WrongPassword => "wrong_password",
+            Self::NoUsers => "no_users",
+            Self::Replayed => "replayed_token",
+            Self::LockedOut => "too_many_failures",
+        }
+    }
+}
+
+#[cfg(test)]
+mod accepted_tokens_tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_once_and_is_forgotten_when_its_time_is_over() {
+        let tokens = AcceptedTokens::default();
+        let uses = [
+            ("a", 100, 90),
+            ("b", 100, 90),
+            ("a", 100, 100),
+            ("a", 100, 101),
+        ];
+        let first =
+            uses.map(|(digest, unix_s, oldest)| tokens.is_first_use(digest.into(), unix_s, oldest));
+        assert_eq!(first, [true, true, false, true]);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let tokens = AcceptedTokens::default();
+        for n in 0..=i64::try_from(TOKENS_MAX).expect("small") {
+            assert!(tokens.is_first_use("a".into(), n, 0));
+        }
+        assert_eq!(tokens.0.lock().expect("no panic before").len(), TOKENS_MAX);
+    }
 }

@@ -26,7 +26,6 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 pub const RESULTS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Setup of a client.
-#[derive(Debug, Clone)]
 pub struct ClientSetup {
     /// Name of the test.
     pub cookie: Cookie,
@@ -37,7 +36,6 @@ pub struct ClientSetup {
 }
 
 /// Event on this end.
-#[derive(Debug, Clone, PartialEq)]
 pub enum ClientInput {
     /// All data streams are open.
     StreamsOpened,
@@ -56,7 +54,6 @@ pub enum ClientInput {
 }
 
 /// Action for the caller.
-#[derive(Debug, Clone, PartialEq)]
 pub enum ClientAction {
     /// Send these bytes on the control connection.
     Send(Vec<u8>),
@@ -124,7 +121,6 @@ impl DialogueAction for ClientAction {
 }
 
 /// A client's side of the control connection. Performs no I/O and reads no clock.
-#[derive(Debug)]
 pub struct Client {
     setup: ClientSetup,
     dialogue: Dialogue<Phase, ClientAction>,
@@ -206,24 +202,25 @@ impl Client {
 
     /// The control connection broke; `cause` is the system's text.
     pub fn handle_control_error(&mut self, _now: Instant, cause: &str) {
-        match &self.dialogue.phase {
-            Phase::Closed => {}
+        let code = match &self.dialogue.phase {
+            Phase::Closed => return,
             // What has arrived of the server's error is more precise than the broken connection.
-            Phase::ServerError(_) => self.report_server_error(),
-            Phase::Exchanging(_) => self
-                .dialogue
-                .fail(ErrorCode::RecvResults.failure(Some(cause))),
-            _ => self
-                .dialogue
-                .fail(ErrorCode::RecvMessage.failure(Some(cause))),
-        }
+            Phase::ServerError(_) => return self.report_server_error(),
+            Phase::Exchanging(_) => ErrorCode::RecvResults,
+            _ => ErrorCode::RecvMessage,
+        };
+        self.dialogue.fail(code.failure(Some(cause)));
     }
 
     /// Takes what happened on this end.
     pub fn handle_local(&mut self, now: Instant, input: ClientInput) {
         match (input, &self.dialogue.phase) {
             (_, Phase::Closed) => {}
-            (ClientInput::Interrupted { signal_text }, _) => self.interrupt(&signal_text),
+            (ClientInput::Interrupted { signal_text }, _) => {
+                self.dialogue.send_state(State::ClientTerminate);
+                let failure = interrupted(ErrorCode::ClientTerm, &signal_text);
+                self.dialogue.fail(failure);
+            }
             // The server's reason is on its way and explains ours.
             (ClientInput::Failed(_), Phase::ServerError(_)) => {}
             (ClientInput::Failed(failure), _) => self.abort(failure),
@@ -410,12 +407,6 @@ impl Client {
             None => " (directly after the parameters: the server may want credentials)",
         };
         failure
-    }
-
-    fn interrupt(&mut self, signal_text: &str) {
-        self.dialogue.send_state(State::ClientTerminate);
-        let failure = interrupted(ErrorCode::ClientTerm, signal_text);
-        self.dialogue.fail(failure);
     }
 
     /// Gives up. The server is notified once it has identified itself.

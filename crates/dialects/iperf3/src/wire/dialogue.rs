@@ -26,7 +26,7 @@ pub(super) trait DialoguePhase {
 /// One side of a dialogue on a control connection.
 #[derive(Debug)]
 pub(super) struct Dialogue<Phase, Action> {
-    pub(super) phase: Phase,
+    pub phase: Phase,
     deadline: Option<Instant>,
     actions: VecDeque<Action>,
 }

@@ -169,13 +169,9 @@ impl Params {
             .saturating_mul(if self.bidirectional { 2 } else { 1 })
     }
 
-    /// Total rate of the test, bit/s, from a rate per stream.
-    fn total_rate_bps(&self, per_stream_bps: u64) -> u64 {
-        per_stream_bps.saturating_mul(u64::from(self.total_streams()))
-    }
-
     /// The highest total rate of the test, by either way of limiting it; 0 for no limit.
     pub fn requested_rate_bps(&self) -> u64 {
-        self.total_rate_bps(self.bandwidth_bps.max(self.fq_rate_bps))
+        let rate_bps = self.bandwidth_bps.max(self.fq_rate_bps);
+        rate_bps.saturating_mul(u64::from(self.total_streams()))
     }
 }

@@ -252,27 +252,29 @@ impl Server {
 
     /// The control connection broke; `cause` is the system's text.
     pub fn handle_control_error(&mut self, _now: Instant, cause: &str) {
-        match &self.dialogue.phase {
-            Phase::Closed => {}
-            Phase::Finishing => self.dialogue.close(Ok(())),
-            Phase::Parameters(_) => self
-                .dialogue
-                .fail(ErrorCode::RecvParams.failure(Some(cause))),
-            Phase::Exchanging(..) => self
-                .dialogue
-                .fail(ErrorCode::RecvResults.failure(Some(cause))),
-            _ => self
-                .dialogue
-                .fail(ErrorCode::RecvMessage.failure(Some(cause))),
-        }
+        let code = match &self.dialogue.phase {
+            Phase::Closed => return,
+            Phase::Finishing => return self.dialogue.close(Ok(())),
+            Phase::Parameters(_) => ErrorCode::RecvParams,
+            Phase::Exchanging(..) => ErrorCode::RecvResults,
+            _ => ErrorCode::RecvMessage,
+        };
+        self.dialogue.fail(code.failure(Some(cause)));
     }
 
     /// Takes what happened on this end.
     pub fn handle_local(&mut self, now: Instant, input: ServerInput) {
         match (input, &mut self.dialogue.phase) {
             (_, Phase::Closed) => {}
-            (ServerInput::Terminated { signal_text }, _) => self.terminate(&signal_text),
-            (ServerInput::Busy, _) => self.turn_away(),
+            (ServerInput::Terminated { signal_text }, _) => {
+                self.dialogue.send_state(State::ServerTerminate);
+                let failure = interrupted(ErrorCode::ServerTerm, &signal_text);
+                self.dialogue.fail(failure);
+            }
+            (ServerInput::Busy, _) => {
+                self.dialogue.send_state(State::AccessDenied);
+                self.dialogue.fail(ErrorCode::AccessDenied.failure(None));
+            }
             // The exchange is complete; the client has its results.
             (ServerInput::Failed { .. }, Phase::Finishing) => self.dialogue.close(Ok(())),
             (ServerInput::Failed { code, errno, cause }, _) => {
@@ -458,17 +460,6 @@ impl Server {
         bytes.extend_from_slice(&code.number().to_be_bytes());
         bytes.extend_from_slice(&errno.to_be_bytes());
         self.dialogue.push(ServerAction::Send(bytes));
-    }
-
-    fn turn_away(&mut self) {
-        self.dialogue.send_state(State::AccessDenied);
-        self.dialogue.fail(ErrorCode::AccessDenied.failure(None));
-    }
-
-    fn terminate(&mut self, signal_text: &str) {
-        self.dialogue.send_state(State::ServerTerminate);
-        let failure = interrupted(ErrorCode::ServerTerm, signal_text);
-        self.dialogue.fail(failure);
     }
 }
 

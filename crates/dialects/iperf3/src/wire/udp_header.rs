@@ -14,8 +14,6 @@ pub const REPLY: [u8; 4] = [0x36, 0x37, 0x38, 0x39];
 /// (`UDP_GRO`, udp(7)), so large bursts do not overrun it.
 pub const REPLY_COALESCING: [u8; 8] = *b"6789gro1";
 
-/// 123456789 as sent by releases up to 3.11.
-const LEGACY_HELLO: [u8; 4] = [0x15, 0xcd, 0x5b, 0x07];
 /// 987654321 as sent by releases up to 3.11.
 const LEGACY_REPLY: [u8; 4] = [0xb1, 0x68, 0xde, 0x3a];
 
@@ -105,12 +103,6 @@ pub fn is_coalescing_reply(datagram: &[u8]) -> bool {
     datagram == REPLY_COALESCING
 }
 
-/// Recognises a hello. A server needs this to recognise strays: real servers take any
-/// first datagram.
-pub fn is_hello(datagram: &[u8]) -> bool {
-    either_order(datagram, HELLO) || either_order(datagram, LEGACY_HELLO)
-}
-
 fn either_order(datagram: &[u8], mut word: [u8; 4]) -> bool {
     let straight = datagram == word;
     word.reverse();
@@ -174,13 +166,8 @@ mod tests {
             assert!(is_reply(&reply.to_be_bytes()), "{reply:x}");
         }
 
-        for hello in [0x3938_3736_u32, 0x3637_3839, 0x15cd_5b07, 0x075b_cd15] {
-            assert!(is_hello(&hello.to_be_bytes()), "{hello:x}");
-        }
-
         assert!(is_coalescing_reply(&REPLY_COALESCING) && !is_reply(&REPLY_COALESCING));
         assert!(!is_reply(b"6789 and data"));
         assert!(!is_reply(b"678"));
-        assert!(!is_hello(&[0, 0, 5, 0xf8]));
     }
 }

@@ -222,12 +222,7 @@ impl FlowOpen {
     }
 }
 
-impl std::fmt::Debug for FlowOpen {
-    /// Without the token, which is a secret until it is used.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FlowOpen").finish_non_exhaustive()
-    }
-}
+debug_without_secrets!(FlowOpen);
 
 /// Body of a reply. Its stamp is that of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -178,11 +178,6 @@ impl FrameReader {
         self.data_left
     }
 
-    /// The end frame arrived.
-    pub fn is_ended(&self) -> bool {
-        self.ended == Some(FrameError::AfterEnd)
-    }
-
     fn take_head(&mut self, rest: &mut &[u8]) -> Result<Option<[u8; HEAD_LEN]>, FrameError> {
         // The position in the stream is lost for good after an error.
         if let Some(error) = self.ended {
@@ -345,7 +340,6 @@ mod tests {
         let mut reader = FrameReader::default();
         assert_eq!(reader.feed(&[9; 16], |_| ()), Err(FrameError::Type(9)));
         assert_eq!(reader.feed(&DATA, |_| ()), Err(FrameError::Type(9)));
-        assert!(!reader.is_ended());
     }
 
     proptest! {

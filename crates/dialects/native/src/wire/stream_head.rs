@@ -90,12 +90,7 @@ impl StreamHead {
     }
 }
 
-impl std::fmt::Debug for StreamHead {
-    /// Without the token, which is a secret until it is used.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "StreamHead({:?}, {})", self.kind, self.stream)
-    }
-}
+debug_without_secrets!(StreamHead: kind, stream);
 
 /// First bytes of a server on a stream that it accepted. A wrong token is answered with a reset and
 /// no byte.

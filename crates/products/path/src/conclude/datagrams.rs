@@ -6,9 +6,9 @@ use linerate_model::path::{
 use linerate_model::units::{ns_to_s, rate_bps};
 
 use super::delays::round_trips;
-use super::input::{ConcludeInput, Context};
 use super::loss::loss_by_place;
 use super::missing::Absent;
+use super::{ConcludeInput, Context};
 use crate::plan::headers_bytes;
 
 /// Datagrams by direction, in the order in which they were sent.

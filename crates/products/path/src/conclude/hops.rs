@@ -12,7 +12,7 @@ use linerate_model::path::{
     PhaseKind, PhaseResult, SizeResult, SizeSignal,
 };
 
-use super::input::ConcludeInput;
+use super::ConcludeInput;
 
 /// Added delay from which a queue has a place, ns. Less is within what routers take to answer.
 const ADDED_MIN_NS: i64 = 3_000_000;
@@ -291,15 +291,13 @@ fn steps(hops: &[Hop], load: PathDirection, length: u8, end_added_ns: i64) -> Ve
 /// the queue is somewhere between their places.
 fn combined(client: &[Place], server: &[Place]) -> Vec<(Place, Vec<String>)> {
     let seen_by = |ends: &[&str]| ends.iter().map(|end| (*end).to_owned()).collect();
+    let all_by = |places: &[Place], end| {
+        let places = places.iter();
+        places.map(|place| (*place, seen_by(&[end]))).collect()
+    };
     match (client, server) {
-        ([], places) => places
-            .iter()
-            .map(|place| (*place, seen_by(&["server"])))
-            .collect(),
-        (places, []) => places
-            .iter()
-            .map(|place| (*place, seen_by(&["client"])))
-            .collect(),
+        ([], places) => all_by(places, "server"),
+        (places, []) => all_by(places, "client"),
         (client, server) if client.len() == server.len() => {
             let pairs = client.iter().zip(server);
             pairs

@@ -4,13 +4,13 @@ use linerate_model::path::{
     ClockMethod, ConcurrentProbes, Delay, IdleDelays, PhaseKind, ProbeSample, absent as names,
 };
 
+use super::delays::probe_jitter_ns;
 use super::delays::{round_trips, round_trips_if_any};
-use super::input::{ConcludeInput, Context};
-use super::jitter::probe_jitter_ns;
+use super::grade::{CallPath, mos};
+use super::grade::{Responsiveness, responsiveness};
 use super::missing::Absent;
-use super::mos::{CallPath, mos};
-use super::responsiveness::{Responsiveness, responsiveness};
 use super::series;
+use super::{ConcludeInput, Context};
 
 /// Round trips of the idle phase.
 pub(super) fn round_trip(input: &ConcludeInput) -> Option<Delay> {

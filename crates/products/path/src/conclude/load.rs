@@ -7,10 +7,10 @@ use linerate_model::path::{
 };
 use linerate_model::units::ns_to_s;
 
+use super::Context;
 use super::ceiling::{CeilingFacts, ceiling};
 use super::delays::round_trips_if_any;
 use super::idle;
-use super::input::Context;
 use super::loss::Implausible;
 use super::missing::Absent;
 use super::series::{self, rate, receiver, stream_bytes};
@@ -105,7 +105,7 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
         single_stream_bps: single_stream(phase),
         ceiling: phase_ceiling(context, phase),
         rtt,
-        added_p50_ns: rtt.and_then(|rtt| Some(rtt.p50_ns? - context.idle_rtt?.p50_ns?)),
+        added_p50_ns: rtt.and_then(|rtt| Some(rtt.p50_ns? - context.idle_p50_ns()?)),
         queue_up: queues.map(|(up, _)| up),
         queue_down: queues.map(|(_, down)| down),
         rpm: responsiveness.rpm,
@@ -252,13 +252,9 @@ fn plausible(
     }
 
     let own = &phase.local.load;
-    let acknowledged = own
-        .last()
-        .map_or(0, |sample| series::bytes_of(sample, direction));
+    let acknowledged = series::last_bytes(own, direction);
     let sent = stream_bytes(phase, direction).max(acknowledged);
-    let received = receiver(phase, direction)
-        .last()
-        .map_or(0, |sample| series::bytes_of(sample, direction));
+    let received = series::last_bytes(receiver(phase, direction), direction);
     if sent > 0 && received > sent {
         return Err(Implausible {
             found: format!("{received} B received"),
@@ -318,7 +314,7 @@ fn phase_ceiling(context: &Context<'_>, phase: &PhaseResult) -> Option<RateCeili
         ..*facts
     };
 
-    ceiling(&facts, context.idle_rtt.and_then(|rtt| rtt.p50_ns))
+    ceiling(&facts, context.idle_p50_ns())
 }
 
 /// Confidence of the load, at most medium where a part of it failed or other tests ran.
@@ -327,12 +323,7 @@ fn confidence(context: &Context<'_>, phase: &PhaseResult) -> Confidence {
         .load
         .as_ref()
         .map_or(Confidence::Low, |load| load.confidence);
-    let is_disturbed = context
-        .input
-        .concurrent_max
-        .is_some_and(|others| others > 0)
-        || notes(phase).next().is_some();
-    if is_disturbed {
+    if context.input.has_other_tests() || notes(phase).next().is_some() {
         steered.min(Confidence::Medium)
     } else {
         steered
@@ -353,23 +344,14 @@ fn deviations(context: &Context<'_>, phase: &PhaseResult, has_rpm: bool) -> Vec<
         .load
         .iter()
         .flat_map(|load: &LoadOutcome| load.deviations.iter().cloned());
-    let is_slow = context
-        .idle_rtt
-        .and_then(|rtt| rtt.p50_ns)
-        .is_some_and(|ns| ns > SHORT_SINGLE_RTT_NS);
+    let is_slow = context.idle_p50_ns() > Some(SHORT_SINGLE_RTT_NS);
     let is_far = phase.remote.as_ref().is_none_or(|end| end.load.is_empty());
 
     let own = [
         // The echo of a message of ours replaces the HTTP request of the draft.
         (has_rpm, "native-echo"),
         (phase.spec.raw, "raw"),
-        (
-            context
-                .input
-                .concurrent_max
-                .is_some_and(|others| others > 0),
-            "concurrent-tests",
-        ),
+        (context.input.has_other_tests(), "concurrent-tests"),
         (
             is_slow && single_stream(phase).is_some(),
             "single-stream-short",
@@ -418,8 +400,7 @@ fn explain_added(
     rtt: Option<Delay>,
     absent: &mut Absent,
 ) {
-    let has_median = |delay: Option<Delay>| delay.is_some_and(|delay| delay.p50_ns.is_some());
-    if !has_median(rtt) {
+    if rtt.is_none_or(|rtt| rtt.p50_ns.is_none()) {
         absent.add_in(
             phase.spec.kind,
             names::LOADED_RTT,
@@ -427,7 +408,7 @@ fn explain_added(
         );
     }
 
-    if !has_median(context.idle_rtt) {
+    if context.idle_p50_ns().is_none() {
         absent.add(
             names::IDLE_RTT,
             "no probes, or too few answered ones, without load",

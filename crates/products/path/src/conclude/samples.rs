@@ -3,7 +3,7 @@
 use linerate_model::path::{PhaseResult, ProbeSample, SampleKind, SampleSeries};
 
 use super::clock::Clock;
-use super::input::{ConcludeInput, clock, without_impossible};
+use super::{ConcludeInput, clock, without_impossible};
 
 /// All probes and transactions, by phase and kind; without replies whose times are impossible.
 pub fn samples(input: &ConcludeInput) -> Vec<SampleSeries> {

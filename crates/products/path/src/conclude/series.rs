@@ -3,16 +3,23 @@
 use linerate_model::path::{LoadSample, LoadWindow, PathDirection, PhaseResult, ProbeSample};
 use linerate_model::units::{ns_to_s, rate_bps};
 
-use super::input::ConcludeInput;
+use super::ConcludeInput;
 
 /// Most points of a series in a report.
 const POINTS_MAX: usize = 6000;
 
-pub(super) fn bytes_of(sample: &LoadSample, direction: PathDirection) -> u64 {
+fn bytes_of(sample: &LoadSample, direction: PathDirection) -> u64 {
     match direction {
         PathDirection::Down => sample.down_bytes,
         PathDirection::Up => sample.up_bytes,
     }
+}
+
+/// Bytes of a direction at the last sample.
+pub(super) fn last_bytes(samples: &[LoadSample], direction: PathDirection) -> u64 {
+    samples
+        .last()
+        .map_or(0, |sample| bytes_of(sample, direction))
 }
 
 /// Samples of the end that receives in this direction; those of this end where the other one sent
@@ -35,7 +42,7 @@ pub(super) fn arrived_bytes(phase: &PhaseResult, direction: PathDirection) -> u6
 
 /// Bytes of a direction at a time, linear between two samples; what was moved in all after the
 /// last.
-pub(super) fn bytes_at(samples: &[LoadSample], direction: PathDirection, at_ns: u64) -> f64 {
+fn bytes_at(samples: &[LoadSample], direction: PathDirection, at_ns: u64) -> f64 {
     let behind = samples.partition_point(|sample| sample.at_ns <= at_ns);
     let before = behind
         .checked_sub(1)
@@ -177,11 +184,7 @@ fn phase_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
     };
     let datagram_bytes = datagrams.saturating_mul(u64::from(phase.spec.datagram_bytes));
 
-    let streamed = phase
-        .local
-        .load
-        .last()
-        .map_or(0, |sample| bytes_of(sample, direction));
+    let streamed = last_bytes(&phase.local.load, direction);
     streamed
         // Samples and totals of the streams count the same bytes; the later count is the larger.
         .max(stream_bytes(phase, direction))

@@ -2,6 +2,7 @@
 //! 8.1 and appendix A), driven by the receiver's feedback.
 
 use linerate_model::path::{CapacityFeedback, PathDirection, PhaseKind, RateControl, RateLadder};
+use linerate_model::units::{ns_to_s, rate_bps};
 
 /// Errors of a report that are no sign of congestion.
 const ERRORS_MAX: u64 = 10;
@@ -94,10 +95,7 @@ impl CapacitySearch {
             return;
         }
 
-        let bps = linerate_model::units::rate_bps(
-            open.bytes,
-            linerate_model::units::ns_to_s(open.elapsed_ns),
-        );
+        let bps = rate_bps(open.bytes, ns_to_s(open.elapsed_ns));
         // A subinterval in which nothing arrived and nothing failed has a share of 0.
         let all = open.datagrams.saturating_add(open.errors).max(1);
         let failed_share = open.errors as f64 / all as f64;
@@ -130,10 +128,7 @@ impl RateControl for CapacitySearch {
             |f: &CapacityFeedback| f.errors > ERRORS_MAX || f.delay_range_ns > DELAY_HIGH_NS;
 
         let is_reached = |f: &CapacityFeedback| {
-            let bps = linerate_model::units::rate_bps(
-                f.bytes,
-                linerate_model::units::ns_to_s(f.elapsed_ns),
-            );
+            let bps = rate_bps(f.bytes, ns_to_s(f.elapsed_ns));
             rate_of(self.row) as f64 <= REACHED_FACTOR * bps + REACHED_SLACK_BPS
         };
         // RFC 9097 appendix A: a delay between both limits leaves the rate as it is.

@@ -11,14 +11,15 @@ use linerate_model::path::{
     PathDirection,
 };
 use linerate_model::spread::Spread;
+use linerate_model::units::{ns_to_s, rate_bps};
 
 /// Intervals of a moving average, and moving averages that are compared
 /// (draft-ietf-ippm-responsiveness-09: MAD).
-pub(super) const MOVING_AVERAGES: usize = 4;
+const MOVING_AVERAGES: usize = 4;
 
 /// Largest standard deviation of the last moving averages in relation to the newest that counts as
 /// stable (SDT).
-pub(super) const STABLE_SHARE: f64 = 0.05;
+const STABLE_SHARE: f64 = 0.05;
 
 /// Growth of the moving average of the rate from which more streams join.
 const GROWTH_SHARE: f64 = 0.05;
@@ -59,6 +60,21 @@ pub struct LoadPlan {
     pub duration_max: Duration,
     /// Most bytes per direction.
     pub bytes_max: Option<u64>,
+}
+
+impl LoadPlan {
+    /// The load with this number of streams from its start to its end.
+    pub fn with_streams(self, streams: u32) -> Self {
+        Self {
+            streams_start: streams,
+            single: Duration::ZERO,
+            streams_next: streams,
+            streams_step: 0,
+            streams_max: streams,
+            is_growing_until_stable: false,
+            ..self
+        }
+    }
 }
 
 /// A load that is being steered: pure, fed with samples. It ends for every series of samples.
@@ -217,13 +233,11 @@ impl Saturation {
 
     /// An interval ends with this sample.
     fn close_interval(&mut self, sample: &LoadSample) {
-        let seconds =
-            linerate_model::units::ns_to_s(self.now_ns.saturating_sub(self.interval_start.at_ns));
+        let seconds = ns_to_s(self.now_ns.saturating_sub(self.interval_start.at_ns));
         let bytes = self
             .bytes(sample)
             .saturating_sub(self.bytes(&self.interval_start));
-        self.rate
-            .add(linerate_model::units::rate_bps(bytes, seconds));
+        self.rate.add(rate_bps(bytes, seconds));
 
         // An interval without a reply has no responsiveness, which is not one of 0.
         if self.round_trips.count > 0 {

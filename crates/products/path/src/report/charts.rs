@@ -1,8 +1,10 @@
 //! Charts of a path: goodput, round-trip time and lost probes of all phases on one time axis, and the
 //! distributions of the round-trip times.
 
-use linerate_document::boxes::{BoxRow, Boxes};
-use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange, from_zero};
+use linerate_document::boxes::{BoxRow, Boxes, ends};
+use linerate_document::chart::{
+    Axis, Chart, LineStyle, Point, Series, ShadedRange, bounds, from_zero,
+};
 use linerate_document::number::{known, percent, time};
 use linerate_document::plot::Plot;
 use linerate_model::numbers::rate;
@@ -105,13 +107,8 @@ pub(super) fn timeline(report: &PathReport) -> Option<Plot> {
     };
 
     let delays = delays(&phases, idle, end_s);
-    let ends = delays
-        .iter()
-        .flat_map(|series| &series.points)
-        .map(|point| point.y);
-    let range = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), ns| {
-        (low.min(ns), high.max(ns))
-    });
+    let points = delays.iter().flat_map(|series| &series.points);
+    let range = bounds(points.map(|point| point.y));
     let panels = [
         panel(
             "goodput",
@@ -261,11 +258,6 @@ pub(super) fn distributions(report: &PathReport) -> Option<Boxes> {
         })
     };
     let rows: Vec<BoxRow> = rows.filter_map(row).collect();
-    let range = rows
-        .iter()
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), row| {
-            (low.min(row.whisker.0), high.max(row.whisker.1))
-        });
 
     (!rows.is_empty()).then(|| Boxes {
         title: "Latency".to_owned(),
@@ -273,7 +265,7 @@ pub(super) fn distributions(report: &PathReport) -> Option<Boxes> {
             "round trip of {}; box: median to p95; line: least to p99",
             wording::probes_of(report)
         ),
-        axis: Axis::of_range("", range, time),
+        axis: Axis::of_range("", ends(&rows), time),
         rows,
     })
 }

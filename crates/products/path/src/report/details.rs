@@ -118,9 +118,8 @@ fn streams(report: &PathReport) -> Option<Table> {
         .phases
         .iter()
         .flat_map(|phase| phase.stream_info.iter().map(|stream| (phase.kind, stream)))
+        .take(ROWS_MAX)
         .collect();
-    // There is no such range of fewer rows than the most: all of them are shown.
-    let rows = rows.get(..ROWS_MAX).unwrap_or(&rows);
     let us = |us: u32| wording::ns(u64::from(us).saturating_mul(1000));
 
     // The TCP of an end that only receives sends nothing again and has no congestion window in use.
@@ -129,7 +128,7 @@ fn streams(report: &PathReport) -> Option<Table> {
             .tcp
             .filter(|_| stream.direction != Some(PathDirection::Down))
     };
-    let table = Table::of("", "Streams at this end", rows)
+    let table = Table::of("", "Streams at this end", &rows)
         .text("load", |(kind, _)| kind.name())
         .number("stream", |(_, stream)| stream.stream.to_string())
         .text("direction", |(_, stream)| {
@@ -161,9 +160,9 @@ fn subflows(report: &PathReport) -> Option<Table> {
         .phases
         .iter()
         .flat_map(|phase| phase.subflows.iter().map(|row| (phase.kind, row)))
+        .take(ROWS_MAX)
         .collect();
-    let rows = rows.get(..ROWS_MAX).unwrap_or(&rows);
-    let table = Table::of("", "Subflows of Multipath TCP", rows)
+    let table = Table::of("", "Subflows of Multipath TCP", &rows)
         .text("load", |(kind, _)| kind.name())
         .number("stream", |(_, row)| row.stream.to_string())
         .number("payload", |(_, row)| bytes(row.bytes as f64))
@@ -192,8 +191,8 @@ fn steps(report: &PathReport) -> Option<Table> {
                 .iter()
                 .map(|(tried, failed)| (ladder.kind, *tried, *failed))
         })
+        .take(ROWS_MAX)
         .collect();
-    let rows = rows.get(..ROWS_MAX).unwrap_or(&rows);
 
     let tried = |kind: PhaseKind, value: f64| {
         if kind == PhaseKind::Capacity {
@@ -202,7 +201,7 @@ fn steps(report: &PathReport) -> Option<Table> {
             wording::per_s(value)
         }
     };
-    let table = Table::of("", "Rates tried", rows)
+    let table = Table::of("", "Rates tried", &rows)
         .text("search", |(kind, ..)| kind.name())
         .number("rate", |(kind, value, _)| tried(*kind, *value))
         .number("failed", |(.., failed)| percent(*failed));

@@ -12,7 +12,7 @@ use linerate_model::path::{LoadPhase, PathReport, PhaseKind};
 use linerate_model::record::RunRecord;
 
 use super::route::route;
-use super::{charts, details, goodput, hops, remarks, reports, rows, scores, wording};
+use super::{charts, details, goodput, remarks, reports, route, rows, scores, wording};
 
 /// The page of the first test of a path in a record; `None` of a record without one.
 pub(super) fn page(record: &RunRecord) -> Option<RunPage> {
@@ -116,7 +116,7 @@ fn folded(report: &PathReport) -> Vec<Block> {
     parts.push(("Loads".to_owned(), loads));
     parts.push(("Responsiveness".to_owned(), scores::scores(report)));
     parts.push(("Results".to_owned(), rows::results(report)));
-    let tables = hops::tables(&report.path).into_iter();
+    let tables = route::tables(&report.path).into_iter();
     for mut table in tables.chain(details::tables(report)) {
         let title = std::mem::take(&mut table.title);
         let more = table.rows.len().saturating_sub(ROWS_SHOWN);

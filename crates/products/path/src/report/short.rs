@@ -14,7 +14,7 @@ use linerate_model::path::{
     Datagrams, Delay, Dialect, LoadPhase, LoadSample, PathReport, PathState, PhaseKind,
 };
 
-use super::{goodput, hops, phases, rows, wording};
+use super::{goodput, phases, route, rows, wording};
 
 /// Lines of a report that fits a small terminal.
 pub(super) const LINES_MAX: usize = 15;
@@ -36,7 +36,7 @@ pub(super) fn blocks(
         parts.push((Need::Answer, Block::Table(table(&rows))));
     } else if report.idle.is_none() {
         // A trace alone is what was asked for.
-        let tables = hops::tables(&report.path).into_iter().map(Block::Table);
+        let tables = route::tables(&report.path).into_iter().map(Block::Table);
         parts.extend(tables.map(|table| (Need::Answer, table)));
     }
     parts.push((Need::Answer, Block::Space));

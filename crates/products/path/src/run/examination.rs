@@ -42,27 +42,27 @@ pub struct Examined {
 
 /// A test that begins.
 pub(super) struct Start<'a> {
-    pub(super) test: &'a PathTest,
+    pub test: &'a PathTest,
     /// Number of the repetition, from 0.
-    pub(super) number: u32,
-    pub(super) started: Instant,
-    pub(super) interrupts: &'a dyn Interrupts,
-    pub(super) observers: Observers<'a>,
+    pub number: u32,
+    pub started: Instant,
+    pub interrupts: &'a dyn Interrupts,
+    pub observers: Observers<'a>,
 }
 
 /// An examination; `peer` has what only one kind of server needs.
 pub(super) struct Examination<'a, P> {
-    pub(super) test: &'a PathTest,
-    pub(super) peer: P,
-    pub(super) remote: SocketAddr,
-    pub(super) interrupts: &'a dyn Interrupts,
-    pub(super) observers: Observers<'a>,
+    pub test: &'a PathTest,
+    pub peer: P,
+    pub remote: SocketAddr,
+    pub interrupts: &'a dyn Interrupts,
+    pub observers: Observers<'a>,
     /// Measurements, of which the report is made.
-    pub(super) input: ConcludeInput,
+    pub input: ConcludeInput,
     /// The first failure of a phase, or of a part of one.
-    pub(super) failure: Option<String>,
-    pub(super) observed: Vec<ObservedPhase>,
-    pub(super) stacks: String,
+    pub failure: Option<String>,
+    pub observed: Vec<ObservedPhase>,
+    pub stacks: String,
     /// Rates that the loads found, for the datagrams after them.
     down_bps: Option<f64>,
     up_bps: Option<f64>,

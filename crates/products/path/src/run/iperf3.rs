@@ -4,8 +4,6 @@
 mod phase_over_iperf3;
 mod result;
 
-use std::time::Duration;
-
 use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::dialect::native::client::Established;
@@ -158,13 +156,7 @@ fn fixed(load: LoadPlan, spec: &PathSpec, method: Method) -> LoadPlan {
     };
 
     LoadPlan {
-        streams_start: streams,
-        single: Duration::ZERO,
-        streams_next: streams,
-        streams_step: 0,
-        streams_max: streams,
-        is_growing_until_stable: false,
         duration_min,
-        ..load
+        ..load.with_streams(streams)
     }
 }

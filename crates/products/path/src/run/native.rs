@@ -18,7 +18,7 @@ use crate::report::PhaseProgress;
 
 /// A native server.
 pub(super) struct NativePeer {
-    pub(super) client: NativeClient,
+    pub client: NativeClient,
     /// A phase or a search has values.
     has_result: bool,
     /// Time that each load took longer than planned.

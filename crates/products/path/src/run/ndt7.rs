@@ -4,7 +4,6 @@
 mod transfer;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::dialect::native::client::{Connection, Target, connect};
@@ -13,8 +12,8 @@ use linerate_model::interval::{TcpInterval, TcpLimits};
 use linerate_model::outcome::Error;
 use linerate_model::path::absent::{self, NDT7_ONLY};
 use linerate_model::path::{
-    Dialect, EndpointPhase, LoadControl, LoadDecision, LoadSample, PathDirection, PathTarget,
-    PhaseKind, PhaseResult, StreamTotals,
+    Dialect, EndpointPhase, LoadSample, PathDirection, PathTarget, PhaseKind, PhaseResult,
+    StreamTotals,
 };
 use linerate_model::{Event, EventSink, Flow, Stream, StreamId, StreamRole};
 use linerate_sys::tcp_info::tcp_info;
@@ -101,7 +100,8 @@ impl Examination<'_, Ndt7Peer> {
         load: LoadPlan,
         progress: PhaseProgress,
     ) -> Result<(), Ended> {
-        let load = alone(load);
+        // A test of ndt7 has one stream.
+        let load = load.with_streams(1);
         let mut spec = planned.spec.clone();
         spec.streams_max = 1;
         let direction = match spec.kind {
@@ -124,26 +124,19 @@ impl Examination<'_, Ndt7Peer> {
         let mut begun = observer.clone();
         let local = socket::local_addr(&connection.fd).ok();
         let (test, remote, method) = (self.test, self.remote, self.peer.side.method);
-        let mut steered = Steered {
-            shown: ShownLoad::new(load, progress, self.observers.reborrow(), None),
-            prober: None,
-        };
+        let mut shown = ShownLoad::new(load, progress, self.observers.reborrow(), None);
         let authority = test.target.to_string();
         let transfer = Transfer::new(&connection, direction, self.interrupts);
-        let (moved, ended) = transfer.run(&authority, &mut steered, &mut |steered| {
+        let (moved, ended) = transfer.run(&authority, &mut shown, &mut |shown| {
             // Without a thread or a socket the delay under load is absent.
-            steered.prober = SideProber::start(method, test, remote, None).ok();
+            shown.prober = SideProber::start(method, test, remote, None).ok();
             observe(&mut begun, direction, local, remote);
         });
 
         let mut result = PhaseResult::of(spec);
         result.started_ns = moved.started_ns;
-        result.load = Some(steered.shown.outcome());
-        result.udp = steered
-            .prober
-            .take()
-            .map(SideProber::finish)
-            .unwrap_or_default();
+        result.load = Some(shown.outcome());
+        result.udp = shown.probes();
         result.local = own(&connection, direction, &moved);
         result.local.hops = self.peer.side.hops.end();
         result.remote = server(direction, &moved);
@@ -187,19 +180,6 @@ impl Examination<'_, Ndt7Peer> {
             remote: result.remote.clone(),
         });
         self.keep(result);
-    }
-}
-
-/// A load of one stream: a test of ndt7 has no more.
-fn alone(load: LoadPlan) -> LoadPlan {
-    LoadPlan {
-        streams_start: 1,
-        single: Duration::ZERO,
-        streams_next: 1,
-        streams_step: 0,
-        streams_max: 1,
-        is_growing_until_stable: false,
-        ..load
     }
 }
 
@@ -314,21 +294,4 @@ fn kernel(reports: &[Report]) -> Option<TcpInterval> {
         ),
         ..TcpInterval::default()
     })
-}
-
-/// Steers a load, and has the probe beside it.
-struct Steered<'a> {
-    shown: ShownLoad<'a>,
-    prober: Option<SideProber>,
-}
-
-impl LoadControl for Steered<'_> {
-    fn first_streams(&self) -> u32 {
-        self.shown.first_streams()
-    }
-
-    fn sample(&mut self, sample: &LoadSample, _: Option<i64>) -> LoadDecision {
-        let newest = self.prober.as_ref().and_then(SideProber::newest_rtt_ns);
-        self.shown.sample(sample, newest)
-    }
 }

@@ -26,10 +26,10 @@ pub(super) enum Ended {
 
 /// Delays and hops of the path to such a server.
 pub(super) struct SideMeasures {
-    pub(super) method: Method,
+    pub method: Method,
     /// TCP handshakes of all tests.
-    pub(super) handshakes: Vec<ProbeSample>,
-    pub(super) hops: PathTrace,
+    pub handshakes: Vec<ProbeSample>,
+    pub hops: PathTrace,
 }
 
 impl SideMeasures {

@@ -7,12 +7,13 @@ use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::run::TestObserver;
 use linerate_document::progress::style;
 use linerate_model::path::{
-    LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent,
+    LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, ProbeSample,
 };
 use linerate_model::units;
 use linerate_model::{Event, EventSink, SinkError};
 
 use super::observers::Observers;
+use super::side_probe::SideProber;
 use crate::plan::{LoadPlan, Saturation};
 use crate::report::{PhaseProgress, announcement, live};
 
@@ -21,6 +22,8 @@ pub(super) struct ShownLoad<'a> {
     saturation: Saturation,
     progress: PhaseProgress,
     observers: Observers<'a>,
+    /// Probe beside a test that measures no delay itself.
+    pub prober: Option<SideProber>,
     last: LoadSample,
     /// End of the last interval that was an event.
     reported: LoadSample,
@@ -32,11 +35,11 @@ pub(super) struct ShownLoad<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TestExtent {
     /// All loads together, both directions.
-    pub(super) load_seconds: f64,
+    pub load_seconds: f64,
     /// The whole test.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// Most bytes that the user allows.
-    pub(super) bytes_max: Option<u64>,
+    pub bytes_max: Option<u64>,
 }
 
 /// Time whose data gives the rate.
@@ -59,6 +62,7 @@ impl<'a> ShownLoad<'a> {
             saturation: Saturation::new(plan),
             progress,
             observers,
+            prober: None,
             last: LoadSample::default(),
             reported: LoadSample::default(),
             extent,
@@ -67,6 +71,14 @@ impl<'a> ShownLoad<'a> {
 
     pub(super) fn outcome(&self) -> LoadOutcome {
         self.saturation.outcome()
+    }
+
+    /// Round trips of the probe beside the test.
+    pub(super) fn probes(&mut self) -> Vec<ProbeSample> {
+        self.prober
+            .take()
+            .map(SideProber::finish)
+            .unwrap_or_default()
     }
 
     fn announce(&mut self, sample: &LoadSample) {
@@ -151,6 +163,8 @@ impl LoadControl for ShownLoad<'_> {
     }
 
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
+        let beside = || self.prober.as_ref().and_then(SideProber::newest_rtt_ns);
+        let newest_rtt_ns = newest_rtt_ns.or_else(beside);
         self.announce(sample);
         self.report(sample, newest_rtt_ns);
         self.show(sample, newest_rtt_ns);

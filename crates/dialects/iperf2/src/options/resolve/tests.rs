@@ -402,30 +402,18 @@ fn a_server_without_a_key_makes_one_up() {
 
 #[test]
 fn every_option_has_a_name_of_its_own_and_every_variable_an_option() {
-    let mut names: Vec<&str> = OPTIONS
-        .iter()
-        .flat_map(|o| o.aliases.iter().chain([&o.long]))
-        .copied()
-        .collect();
+    let mut names: Vec<&str> = OPTIONS.iter().flat_map(|option| option.longs()).collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
 
-    for variable in super::super::table::ENVIRONMENT {
+    for (variable, long) in super::super::table::ENVIRONMENT {
         assert!(
-            OPTIONS
-                .iter()
-                .any(|option| option.extra.variable == Some(variable)),
+            OPTIONS.iter().any(|option| option.long() == long),
             "{variable}"
         );
     }
-
-    let variables = OPTIONS
-        .iter()
-        .filter(|option| option.extra.variable.is_some())
-        .count();
-    assert_eq!(variables, super::super::table::ENVIRONMENT.len());
 }
 
 proptest! {
@@ -439,7 +427,7 @@ proptest! {
     fn any_values_are_survived(picks in prop::collection::vec((0..OPTIONS.len(), "[0-9kKmMgG.,:%u-]{0,9}"), 0..9)) {
         let mut argv = vec![OsString::from("-c"), OsString::from("host")];
         for (option, value) in picks {
-            argv.push(format!("--{}={value}", OPTIONS[option].long).into());
+            argv.push(format!("--{}={value}", OPTIONS[option].long()).into());
         }
         if let Ok(Command::Client { spec, .. }) = command(&argv) {
             prop_assert!(spec.test.streams >= 1 && spec.test.block_len_bytes >= 1);

@@ -7,16 +7,16 @@ use super::row::{End, Row};
 /// The rows of one transfer id between two ends: a stream in one direction, or in both on one
 /// connection.
 pub(super) struct Connection {
-    pub(super) id: i64,
+    pub id: i64,
     /// Source and destination of its first row.
-    pub(super) ends: [End; 2],
+    pub ends: [End; 2],
     /// The rows in this order of the ends, and those in the other one.
-    pub(super) flows: [FlowRows; 2],
+    pub flows: [FlowRows; 2],
     /// The server's report as printed by releases before 2.1.
-    pub(super) receiver_report: Option<Row>,
-    pub(super) text: String,
+    pub receiver_report: Option<Row>,
+    pub text: String,
     /// Places of its first and of its last row among all rows.
-    pub(super) places: (usize, usize),
+    pub places: (usize, usize),
     /// Time stamp of the row that was read last.
     stamp_ms: Option<u64>,
 }
@@ -24,8 +24,8 @@ pub(super) struct Connection {
 /// The rows of one direction of a connection.
 #[derive(Default)]
 pub(super) struct FlowRows {
-    pub(super) intervals: Vec<Row>,
-    pub(super) total: Option<Row>,
+    pub intervals: Vec<Row>,
+    pub total: Option<Row>,
 }
 
 impl FlowRows {

@@ -31,21 +31,21 @@ pub(super) type End = Option<(String, u16)>;
 /// One row: an interval or a total.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
-    pub(super) text: String,
+    pub text: String,
     /// Time of the row in ms since 1970.
-    pub(super) stamp_ms: Option<u64>,
-    pub(super) source: End,
-    pub(super) destination: End,
+    pub stamp_ms: Option<u64>,
+    pub source: End,
+    pub destination: End,
     /// -1 for a sum.
-    pub(super) id: i64,
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-    pub(super) bytes: u64,
+    pub id: i64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub bytes: u64,
     bits_per_s: f64,
     /// Further columns that have a value.
     more: Vec<(String, f64)>,
     /// Columns of the row.
-    pub(super) count: usize,
+    pub count: usize,
 }
 
 impl Row {

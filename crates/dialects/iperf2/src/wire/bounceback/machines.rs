@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{BounceError, BounceHead, HEAD_LEN};
-use crate::wire::bytes::take;
 use crate::wire::stamp::Timestamp;
+use crate::wire::take;
 
 /// The server's end.
 #[derive(Debug, Default)]
@@ -335,7 +335,7 @@ mod tests {
                 ..template()
             };
             let mut request = head.message(100);
-            crate::wire::bytes::put_word(&mut request, at, word);
+            crate::wire::put_word(&mut request, at, word);
             assert_eq!(
                 Responder::default().read(clock(0), &mut request.as_slice()),
                 Err(expected)

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use linerate_model::{Failure, FailureKind};
 
 use crate::wire::ack::{ACK_LEN, ServerAck, TIMED_ACK_LEN};
-use crate::wire::bytes::take;
 use crate::wire::header::{Header, Mode, TcpHeaderReader};
 use crate::wire::machine::{Action, Input};
 use crate::wire::stamp::Timestamp;
+use crate::wire::take;
 
 /// Longest wait for a server's answer. The originals wait for ever.
 pub const ACK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -19,7 +19,6 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Setup of a client's connection.
-#[derive(Debug, Clone, PartialEq)]
 pub struct StreamClientSetup {
     /// The header; `None` sends data without one (`-C`, and connections back).
     pub header: Option<Header>,
@@ -44,7 +43,6 @@ enum Incoming {
 }
 
 /// One TCP connection. Performs no I/O and reads no clock.
-#[derive(Debug)]
 pub struct StreamClient {
     setup: StreamClientSetup,
     incoming: Incoming,

@@ -5,8 +5,8 @@ use super::{
     HeaderTail, Mode, NARROW_LEN, PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, UDP_LEN_MAX, UDP_TAIL,
     WIDE_LEN, at,
 };
-use crate::wire::bytes::{put_half, put_word};
-use crate::wire::flags::{first, lower, upper};
+use crate::wire::header::{first, lower, upper};
+use crate::wire::{put_half, put_word};
 
 impl Header {
     /// The header as the first bytes of a TCP connection.

@@ -5,10 +5,10 @@ use super::{
     NARROW_LEN, PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN, at,
 };
 use crate::wire::amount::Amount;
-use crate::wire::bytes::{half, take, word};
-use crate::wire::flags::{first, lower, upper};
+use crate::wire::header::{first, lower, upper};
 use crate::wire::stamp::Timestamp;
 use crate::wire::version::Version;
+use crate::wire::{half, take, word};
 
 /// Collects the header of a TCP connection as its bytes arrive. Memory is bounded by what the
 /// format allows.

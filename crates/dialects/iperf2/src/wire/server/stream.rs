@@ -9,12 +9,12 @@ use linerate_model::{Direction, EndCondition, Failure, TestSpec, Transport};
 use super::{AcceptedTest, Policy, clocks_agree, closed, terminated};
 use crate::wire::ack::{AckTimes, ServerAck};
 use crate::wire::bounceback::{BounceHead, HEAD_LEN};
-use crate::wire::bytes::take;
 use crate::wire::header::{Header, Mode, TcpHeaderReader};
 use crate::wire::machine::{Action, Input};
 use crate::wire::opening::{OPENING_LEN, Opening, recognise};
 use crate::wire::settings::{bounce_spec, server_spec};
 use crate::wire::stamp::Timestamp;
+use crate::wire::take;
 
 #[derive(Debug)]
 enum Phase {

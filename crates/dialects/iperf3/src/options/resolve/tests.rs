@@ -557,9 +557,8 @@ fn many_streams_need_to_be_asked_for() {
 fn no_two_options_share_a_name() {
     let mut names: Vec<String> = Vec::new();
     for option in OPTIONS {
-        names.extend(option.short.map(|letter| letter.to_string()));
-        let longs = [&[option.long], option.aliases].concat();
-        names.extend(longs.into_iter().map(str::to_owned));
+        names.extend(option.short().map(|letter| letter.to_string()));
+        names.extend(option.longs().map(str::to_owned));
     }
 
     let count = names.len();
@@ -579,10 +578,10 @@ fn any_word() -> impl Strategy<Value = OsString> {
     ];
     let option = (0..OPTIONS.len(), value.clone(), 0..3).prop_map(|(at, value, form)| {
         let option = &OPTIONS[at];
-        match (form, option.short) {
+        match (form, option.short()) {
             (0, Some(letter)) => format!("-{letter}{value}"),
-            (1, _) if option.effect.value() != Value::None => format!("--{}={value}", option.long),
-            _ => format!("--{}", option.long),
+            (1, _) if option.value() != Value::None => format!("--{}={value}", option.long()),
+            _ => format!("--{}", option.long()),
         }
     });
     prop_oneof![

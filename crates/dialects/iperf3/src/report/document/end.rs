@@ -1,6 +1,6 @@
 //! `end`: the whole test, from both sides.
 
-use linerate_document::members;
+use linerate_document::{members, present};
 use linerate_model::summary::{FileSummary, TcpSummary};
 use linerate_model::{
     Direction, Flow, StreamId, StreamRole, StreamSummary, Summary, TestSpec, Transport,
@@ -22,8 +22,8 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
             tcp_stream(stream, &totals)
         }
     });
-    let mut end = Map::new();
-    end.insert("streams".into(), streams.collect());
+    let streams: Vec<Value> = streams.collect();
+    let mut end = members(json!({"streams": streams}));
 
     for flow in [Flow::Forward, Flow::Reverse] {
         // Only a test of two directions has both sums, so only there the keys differ.
@@ -55,20 +55,17 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
 }
 
 fn tcp_stream(stream: &StreamSummary, totals: &Totals) -> Value {
-    let mut halves = Map::new();
-    halves.insert("sender".into(), tcp_sender(stream, totals));
-
-    if let Some(file) = &stream.file {
-        halves.insert("diskfile".into(), disk_file(file, totals));
-    }
-
-    halves.insert("receiver".into(), tcp_receiver(stream, totals));
+    let file = stream.file.as_ref();
+    let halves = present(json!({
+        "sender": tcp_sender(stream, totals),
+        "diskfile": file.map(|file| disk_file(file, totals)),
+        "receiver": tcp_receiver(stream, totals),
+    }));
     Value::Object(halves)
 }
 
 fn tcp_sender(stream: &StreamSummary, totals: &Totals) -> Value {
-    let mut half = Map::new();
-    half.insert("socket".into(), display_id(stream.id).into());
+    let mut half = members(json!({"socket": display_id(stream.id)}));
     half.extend(amount(&totals.sender));
 
     // Absent where the sending end did not count: a sender without TCP_INFO.
@@ -82,8 +79,7 @@ fn tcp_sender(stream: &StreamSummary, totals: &Totals) -> Value {
 
 /// iperf3 gives the time of this end in `seconds` here on either end; `end` is the receiver's.
 fn tcp_receiver(stream: &StreamSummary, totals: &Totals) -> Value {
-    let mut half = Map::new();
-    half.insert("socket".into(), display_id(stream.id).into());
+    let mut half = members(json!({"socket": display_id(stream.id)}));
     half.extend(amount(&totals.receiver));
     half.insert("seconds".into(), totals.local().seconds().into());
     with_role(half, totals.role)
@@ -127,8 +123,7 @@ fn tcp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
 }
 
 fn udp_stream(id: StreamId, totals: &Totals) -> Value {
-    let mut stream = Map::new();
-    stream.insert("socket".into(), display_id(id).into());
+    let mut stream = members(json!({"socket": display_id(id)}));
     // One object for both ends: amounts of the sender, losses of the receiver.
     stream.extend(amount(&totals.sender));
     stream.extend(losses(&combined(totals)));
@@ -210,9 +205,7 @@ fn cpu(summary: &Summary) -> Value {
 }
 
 /// Of a test in two directions iperf3 reports the reverse one.
-fn congestion_members(summary: &Summary, is_bidirectional: bool) -> Vec<(String, Value)> {
+fn congestion_members(summary: &Summary, is_bidirectional: bool) -> Map<String, Value> {
     let (sender, receiver) = congestion(summary, Flow::Reverse, is_bidirectional);
-    let sender = sender.map(|name| ("sender_tcp_congestion".to_owned(), name.into()));
-    let receiver = receiver.map(|name| ("receiver_tcp_congestion".to_owned(), name.into()));
-    sender.into_iter().chain(receiver).collect()
+    present(json!({"sender_tcp_congestion": sender, "receiver_tcp_congestion": receiver}))
 }

@@ -11,8 +11,8 @@ use crate::report::totals::interval_lost_percent;
 
 pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
     let rows = report.streams.iter().map(|row| stream(row, report.omitted));
-    let mut members = Map::new();
-    members.insert("streams".into(), rows.collect());
+    let rows: Vec<Value> = rows.collect();
+    let mut members = members(json!({"streams": rows}));
 
     let is_bidirectional = spec.direction == Direction::Bidirectional;
     for flow in [Flow::Forward, Flow::Reverse] {
@@ -29,8 +29,7 @@ pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
 }
 
 fn stream(row: &StreamInterval, omitted: bool) -> Value {
-    let mut members = Map::new();
-    members.insert("socket".into(), display_id(row.id).into());
+    let mut members = members(json!({"socket": display_id(row.id)}));
     members.extend(amount(row.start_ns, row.end_ns, row.bytes));
 
     if let Some(tcp) = &row.tcp {

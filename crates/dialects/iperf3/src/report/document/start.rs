@@ -1,10 +1,11 @@
 //! `start`: who tests what with whom.
 
+use linerate_document::{members, present};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
 use serde_json::{Map, Value, json};
 
-use crate::report::options::Options;
+use crate::report::Options;
 use crate::report::text::display_id;
 use crate::report::wording::rfc1123;
 
@@ -14,10 +15,12 @@ pub(super) fn start(
     streams: &[Stream],
     is_started: bool,
 ) -> Value {
-    let mut members = Map::new();
-    members.insert("connected".into(), streams.iter().map(connected).collect());
-    members.insert("version".into(), options.version.as_str().into());
-    members.insert("system_info".into(), options.system_info.as_str().into());
+    let connected: Vec<Value> = streams.iter().map(connected).collect();
+    let mut members = members(json!({
+        "connected": connected,
+        "version": options.version,
+        "system_info": options.system_info,
+    }));
 
     if let Some(header) = header {
         add_test(&mut members, header, streams);
@@ -53,53 +56,38 @@ fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[St
         members.extend(buffers(spec, streams));
     }
 
-    members.insert("timestamp".into(), timestamp(header.started_at_unix_ms));
     let peer = if is_server {
         "accepted_connection"
     } else {
         "connecting_to"
     };
-    members.insert(
-        peer.into(),
-        json!({"host": header.peer_host, "port": header.peer_port}),
-    );
-    members.insert("cookie".into(), header.cookie.as_str().into());
-
-    match spec.socket.mss_bytes {
-        Some(mss) if is_tcp => members.insert("tcp_mss".into(), mss.into()),
-        None if is_tcp => members.insert(
-            "tcp_mss_default".into(),
-            header.control_mss_bytes.unwrap_or(0).into(),
-        ),
-        _ => None,
-    };
-
-    members.insert("target_bitrate".into(), rate_bps.into());
-    members.insert(
-        "fq_rate".into(),
-        spec.pacing.fq_rate_bps.unwrap_or(0).into(),
-    );
-
+    let mss = spec.socket.mss_bytes;
+    let mss_default = header.control_mss_bytes.unwrap_or(0);
+    members.extend(present(json!({
+        "timestamp": timestamp(header.started_at_unix_ms),
+        peer: {"host": header.peer_host, "port": header.peer_port},
+        "cookie": header.cookie,
+        "tcp_mss": mss.filter(|_| is_tcp),
+        "tcp_mss_default": (is_tcp && mss.is_none()).then_some(mss_default),
+        "target_bitrate": rate_bps,
+        "fq_rate": spec.pacing.fq_rate_bps.unwrap_or(0),
+    })));
     if !(is_server && is_tcp) {
         members.extend(buffers(spec, streams));
     }
 }
 
 /// Buffer sizes requested and granted, of the first stream.
-fn buffers(spec: &TestSpec, streams: &[Stream]) -> Vec<(String, Value)> {
+fn buffers(spec: &TestSpec, streams: &[Stream]) -> Map<String, Value> {
     let Some(first) = streams.first() else {
-        return Vec::new();
+        return Map::new();
     };
-    let granted = &first.effective;
-    let actual = |key: &str, size: Option<u32>| size.map(|size| (key.to_owned(), size.into()));
 
-    std::iter::once((
-        "sock_bufsize".to_owned(),
-        spec.socket.window_bytes.unwrap_or(0).into(),
-    ))
-    .chain(actual("sndbuf_actual", granted.send_buffer_bytes))
-    .chain(actual("rcvbuf_actual", granted.receive_buffer_bytes))
-    .collect()
+    present(json!({
+        "sock_bufsize": spec.socket.window_bytes.unwrap_or(0),
+        "sndbuf_actual": first.effective.send_buffer_bytes,
+        "rcvbuf_actual": first.effective.receive_buffer_bytes,
+    }))
 }
 
 fn timestamp(unix_ms: u64) -> Value {

@@ -10,7 +10,7 @@ use linerate_model::{
 };
 use serde_json::Value;
 
-use super::number::{u32_of, u64_of};
+use super::{above_zero, u32_of, u64_of};
 
 /// True if the test of a report has started.
 pub fn is_started(document: &Value) -> bool {
@@ -22,15 +22,15 @@ const STREAMS_MAX: usize = 1024;
 
 /// Facts of a test from the start of its report.
 pub(super) struct Test<'a> {
-    pub(super) endpoint: Endpoint,
-    pub(super) header: Option<TestHeader>,
-    pub(super) is_udp: bool,
-    pub(super) block_len_bytes: u64,
-    pub(super) mss_bytes: u32,
-    pub(super) streams: Vec<Stream>,
+    pub endpoint: Endpoint,
+    pub header: Option<TestHeader>,
+    pub is_udp: bool,
+    pub block_len_bytes: u64,
+    pub mss_bytes: u32,
+    pub streams: Vec<Stream>,
     /// The number of each stream in the report.
     sockets: Vec<Option<i64>>,
-    pub(super) intervals: &'a [Value],
+    pub intervals: &'a [Value],
 }
 
 impl<'a> Test<'a> {
@@ -48,8 +48,7 @@ impl<'a> Test<'a> {
             .as_array()
             .map_or(&[][..], Vec::as_slice);
         // iperf3 writes `tcp_mss` with `-M`, and `tcp_mss_default` without.
-        let mss = [&start["tcp_mss_default"], &start["tcp_mss"]]
-            .map(|mss| u32_of(mss).filter(|mss| *mss > 0));
+        let mss = [&start["tcp_mss_default"], &start["tcp_mss"]].map(above_zero);
 
         let mut test = Self {
             endpoint,
@@ -188,7 +187,7 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
             .unwrap_or(0),
         cookie: start["cookie"].as_str().unwrap_or_default().to_owned(),
         started_at_unix_ms: started_ms,
-        control_mss_bytes: u32_of(&start["tcp_mss_default"]).filter(|mss| *mss > 0),
+        control_mss_bytes: above_zero(&start["tcp_mss_default"]),
         spec: spec(document),
         interval: interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         ..TestHeader::default()
@@ -200,7 +199,6 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
 fn spec(document: &Value) -> TestSpec {
     let start = &document["start"];
     let test = &start["test_start"];
-    let set = |value: &Value| u64_of(value).filter(|number| *number > 0);
     let text = |name: &str| document[name].as_str().map(str::to_owned);
     let block_len_bytes = u32_of(&test["blksize"]).unwrap_or(0);
     let is_on = |name: &str| test[name] == 1;
@@ -219,24 +217,21 @@ fn spec(document: &Value) -> TestSpec {
             _ => Direction::Forward,
         },
         streams: u32_of(&test["num_streams"]).unwrap_or(1),
-        end: match (
-            set(&test["duration"]),
-            set(&test["bytes"]),
-            set(&test["blocks"]),
-        ) {
-            (Some(seconds), ..) => EndCondition::Duration(Duration::from_secs(seconds)),
-            (_, Some(bytes), _) => EndCondition::Bytes(bytes),
-            (_, _, Some(blocks)) => EndCondition::Blocks(blocks),
+        end: match ["duration", "bytes", "blocks"].map(|name| above_zero(&test[name])) {
+            [Some(seconds), ..] => EndCondition::Duration(Duration::from_secs(seconds)),
+            [_, Some(bytes), _] => EndCondition::Bytes(bytes),
+            [_, _, Some(blocks)] => EndCondition::Blocks(blocks),
             _ => EndCondition::Unlimited,
         },
-        omit: Duration::from_secs(set(&test["omit"]).unwrap_or(0)),
+        omit: Duration::from_secs(above_zero(&test["omit"]).unwrap_or(0)),
         block_len_bytes,
         ..TestSpec::default()
     };
-    spec.pacing.rate_bps = set(&start["target_bitrate"]).or_else(|| set(&test["target_bitrate"]));
-    spec.pacing.fq_rate_bps = set(&start["fq_rate"]).or_else(|| set(&test["fqrate"]));
-    spec.socket.window_bytes = u32_of(&start["sock_bufsize"]).filter(|bytes| *bytes > 0);
-    spec.socket.mss_bytes = u32_of(&start["tcp_mss"]).filter(|bytes| *bytes > 0);
+    spec.pacing.rate_bps =
+        above_zero(&start["target_bitrate"]).or_else(|| above_zero(&test["target_bitrate"]));
+    spec.pacing.fq_rate_bps = above_zero(&start["fq_rate"]).or_else(|| above_zero(&test["fqrate"]));
+    spec.socket.window_bytes = above_zero(&start["sock_bufsize"]);
+    spec.socket.mss_bytes = above_zero(&start["tcp_mss"]);
     spec.socket.tos = test["tos"]
         .as_u64()
         .and_then(|tos| u8::try_from(tos).ok())

@@ -1,12 +1,15 @@
 //! The totals of both ends.
 
 use linerate_model::event::Endpoint;
+use linerate_model::measure;
 use linerate_model::summary::{TcpSummary, UdpTotals};
-use linerate_model::{CpuUsage, EndpointTotals, Event, Flow, StreamRole, StreamSummary, Summary};
+use linerate_model::{
+    CpuUsage, EndpointTotals, Event, Flow, Stream, StreamRole, StreamSummary, Summary,
+};
 use serde_json::Value;
 
-use super::number::{ns_of, u32_of, u64_of};
 use super::opening::Test;
+use super::{above_zero, ns_of, u64_of};
 
 /// Reads the end of a report. Without one, this end's totals are those of the intervals. Returns
 /// remarks, too.
@@ -59,13 +62,10 @@ fn tcp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     };
     let totals = |half: &Value, role| totals(half).filter(|totals| is_known(role, totals));
     let summary = StreamSummary {
-        id: stream.id,
-        role: stream.role,
-        flow: stream.flow,
         sender: totals(sender, StreamRole::Sender),
         receiver: totals(receiver, StreamRole::Receiver),
         tcp: tcp_summary(sender),
-        ..StreamSummary::default()
+        ..summary_of(stream)
     };
 
     Some(summary)
@@ -82,17 +82,15 @@ fn totals(half: &Value) -> Option<EndpointTotals> {
 /// The windows and round-trip times of the other end are 0.
 fn tcp_summary(sender: &Value) -> Option<TcpSummary> {
     let retransmits = u64_of(&sender["retransmits"])?;
-    let time_us = |name: &str| u32_of(&sender[name]).filter(|time| *time > 0);
-    let bytes = |name: &str| u64_of(&sender[name]).filter(|bytes| *bytes > 0);
-    let max_rtt_us = time_us("max_rtt");
+    let max_rtt_us = above_zero(&sender["max_rtt"]);
     let tcp = TcpSummary {
         retransmits: Some(retransmits),
         reorder_events: u64_of(&sender["reorder"]).filter(|_| max_rtt_us.is_some()),
-        max_snd_cwnd_bytes: bytes("max_snd_cwnd"),
-        max_snd_wnd_bytes: bytes("max_snd_wnd"),
+        max_snd_cwnd_bytes: above_zero(&sender["max_snd_cwnd"]),
+        max_snd_wnd_bytes: above_zero(&sender["max_snd_wnd"]),
         max_rtt_us,
-        min_rtt_us: time_us("min_rtt"),
-        mean_rtt_us: time_us("mean_rtt"),
+        min_rtt_us: above_zero(&sender["min_rtt"]),
+        mean_rtt_us: above_zero(&sender["mean_rtt"]),
         ..TcpSummary::default()
     };
 
@@ -105,33 +103,32 @@ fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     let row = row.get("udp")?;
     let stream = test.stream(row)?;
     let is_local = stream.role == StreamRole::Sender;
-    let packets = u64_of(&row["packets"])?;
+    let mut counted = udp_totals(u64_of(&row["packets"])?, row);
+    let receiver = u64_of(&row["lost_packets"]).map(|_| EndpointTotals::new(0, 0, Some(counted)));
+    // The one object of a stream has the receiver's values, of which a sender has none.
+    (counted.lost, counted.out_of_order, counted.jitter_s) = (0, 0, 0.0);
     let sender = totals(row).filter(|totals| is_local || peer_reported || totals.bytes > 0);
-    let sender = sender.map(|mut totals| {
-        totals.udp = Some(udp_totals(packets, row));
-        totals
-    });
-    let sender = sender.map(|mut totals| {
-        totals.udp = totals.udp.map(|mut udp| {
-            // The one object of a stream has the receiver's values, of which a sender has none.
-            (udp.lost, udp.out_of_order, udp.jitter_s) = (0, 0, 0.0);
-            udp
-        });
-        totals
-    });
 
-    let receiver = u64_of(&row["lost_packets"])
-        .map(|_| EndpointTotals::new(0, 0, Some(udp_totals(packets, row))));
     let summary = StreamSummary {
-        id: stream.id,
-        role: stream.role,
-        flow: stream.flow,
-        sender,
+        sender: sender.map(|totals| EndpointTotals {
+            udp: Some(counted),
+            ..totals
+        }),
         receiver,
-        ..StreamSummary::default()
+        ..summary_of(stream)
     };
 
     Some(summary)
+}
+
+/// The stream, without totals.
+fn summary_of(stream: &Stream) -> StreamSummary {
+    StreamSummary {
+        id: stream.id,
+        role: stream.role,
+        flow: stream.flow,
+        ..StreamSummary::default()
+    }
 }
 
 /// The report has the measured part alone.
@@ -167,11 +164,12 @@ fn udp_receiver(
         .iter_mut()
         .filter(|stream| stream.flow == flow)
         .collect();
-    let arrived = |stream: &&mut StreamSummary| {
-        let udp = stream.receiver.and_then(|end| end.udp).unwrap_or_default();
-        udp.packets.saturating_sub(udp.lost)
-    };
-    let weights: Vec<u64> = streams.iter().map(arrived).collect();
+    let counted = streams
+        .iter()
+        .map(|stream| stream.receiver.and_then(|end| end.udp).unwrap_or_default());
+    let counted: Vec<UdpTotals> = counted.collect();
+    let arrived = |udp: &UdpTotals| udp.packets.saturating_sub(udp.lost);
+    let weights: Vec<u64> = counted.iter().map(arrived).collect();
     let blocks = weights
         .iter()
         .fold(0_u64, |sum, count| sum.saturating_add(*count));
@@ -183,15 +181,7 @@ fn udp_receiver(
     let is_known = test.role_of(flow) == StreamRole::Receiver || peer_reported || bytes > 0;
     let duration_ns = ns_of(&sum["end"]).filter(|_| is_known);
 
-    let packets: Vec<u64> = streams
-        .iter()
-        .map(|stream| {
-            stream
-                .receiver
-                .and_then(|end| end.udp)
-                .map_or(0, |udp| udp.packets)
-        })
-        .collect();
+    let packets: Vec<u64> = counted.iter().map(|udp| udp.packets).collect();
     let packets = match received.and_then(|received| u64_of(&received["packets"])) {
         Some(all) => shares(all, &packets),
         None => packets,
@@ -270,16 +260,13 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
         let (totals, retransmits) = end?;
         let is_sender = stream.role == StreamRole::Sender;
         let summary = StreamSummary {
-            id: stream.id,
-            role: stream.role,
-            flow: stream.flow,
             sender: is_sender.then_some(totals),
             receiver: (!is_sender).then_some(totals),
             tcp: retransmits.map(|count| TcpSummary {
                 retransmits: Some(count),
                 ..TcpSummary::default()
             }),
-            ..StreamSummary::default()
+            ..summary_of(stream)
         };
 
         Some(summary)
@@ -295,13 +282,12 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
 /// those of one.
 fn differences(summary: &Summary, end: &Value) -> Vec<String> {
     let flow = summary.streams.first().map(|stream| stream.flow);
-    let sums = [(
-        "sum_sent",
-        linerate_model::measure::sent(summary, flow.unwrap_or_default()),
-    )];
-    let received = linerate_model::measure::received(summary, flow.unwrap_or_default());
-    let sums = sums.into_iter().chain([("sum_received", received)]);
-    let notes = sums.filter_map(|(name, total)| {
+    let flow = flow.unwrap_or_default();
+    let sums = [
+        ("sum_sent", measure::sent(summary, flow)),
+        ("sum_received", measure::received(summary, flow)),
+    ];
+    let notes = sums.into_iter().filter_map(|(name, total)| {
         let (sum, bytes) = (u64_of(&end[name]["bytes"])?, total?.bytes);
         (sum != bytes).then(|| format!("the streams have {bytes} bytes together, {name} has {sum}"))
     });

@@ -17,12 +17,11 @@ pub(crate) fn display_id(id: StreamId) -> u64 {
 }
 
 /// Settings shared by all rows of a test.
-#[derive(Debug)]
 pub(super) struct Columns {
-    pub(super) endpoint: Endpoint,
-    pub(super) bidirectional: bool,
-    pub(super) udp: bool,
-    pub(super) format: UnitFormat,
+    pub endpoint: Endpoint,
+    pub bidirectional: bool,
+    pub udp: bool,
+    pub format: UnitFormat,
 }
 
 /// Who a row is about.

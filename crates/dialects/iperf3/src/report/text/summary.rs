@@ -6,7 +6,7 @@ use linerate_model::units::{UnitFormat, format_amount};
 use linerate_model::{Flow, StreamRole, StreamSummary, Summary, Transport};
 
 use super::row::Subject;
-use super::shared::{SEPARATOR, Test};
+use super::{SEPARATOR, Test};
 use crate::report::totals::{Totals, percent, streams_of};
 
 impl Test {

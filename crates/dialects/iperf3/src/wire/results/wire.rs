@@ -140,34 +140,9 @@ struct WireResults<'a> {
     server_output_text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server_output_json: Option<&'a RawValue>,
-    streams: Vec<WireStream>,
+    streams: &'a [StreamResult],
     #[serde(skip_serializing_if = "Option::is_none")]
     linerate: Option<WireLinerate<'a>>,
-}
-
-#[derive(Serialize)]
-struct WireStream {
-    id: u32,
-    bytes: u64,
-    retransmits: i64,
-    #[serde(serialize_with = "short_number")]
-    jitter: f64,
-    errors: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    omitted_errors: Option<u64>,
-    packets: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    omitted_packets: Option<u64>,
-    #[serde(
-        serialize_with = "short_optional_number",
-        skip_serializing_if = "Option::is_none"
-    )]
-    start_time: Option<f64>,
-    #[serde(
-        serialize_with = "short_optional_number",
-        skip_serializing_if = "Option::is_none"
-    )]
-    end_time: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -196,11 +171,11 @@ impl<'a> From<&'a Results> for WireResults<'a> {
             congestion_used: results.congestion_used.as_deref(),
             server_output_text: text,
             server_output_json: json,
-            streams: results.streams.iter().map(WireStream::from).collect(),
+            streams: &results.streams,
             linerate: results.linerate.then_some(WireLinerate {
                 protocol: LINERATE_PROTOCOL,
                 ran_beside: results.ran_beside,
-                overflows: results.overflows.map(|n| on_wire(n).cast_unsigned()),
+                overflows: results.overflows,
                 facts: results
                     .facts
                     .as_deref()
@@ -210,30 +185,19 @@ impl<'a> From<&'a Results> for WireResults<'a> {
     }
 }
 
-impl From<&StreamResult> for WireStream {
-    fn from(stream: &StreamResult) -> Self {
-        Self {
-            id: stream.wire_id,
-            bytes: on_wire(stream.bytes).cast_unsigned(),
-            retransmits: stream.retransmits.map_or(-1, on_wire),
-            jitter: stream.jitter_s,
-            errors: on_wire(stream.errors).cast_unsigned(),
-            omitted_errors: stream.omitted_errors.map(|n| on_wire(n).cast_unsigned()),
-            packets: on_wire(stream.packets).cast_unsigned(),
-            omitted_packets: stream.omitted_packets.map(|n| on_wire(n).cast_unsigned()),
-            start_time: stream.start_time_s,
-            end_time: stream.end_time_s,
-        }
+/// -1 for what this end does not count.
+pub(super) fn known_or_minus_one<S: Serializer>(
+    number: &Option<u64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => serializer.serialize_u64(*number),
+        None => serializer.serialize_i64(-1),
     }
 }
 
-/// Peers keep integers as signed 64-bit numbers.
-fn on_wire(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 /// Whole numbers without a decimal point, as real peers write them.
-fn short_number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn short_number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT_BELOW: f64 = 9e15;
 
     if number.fract() == 0.0 && number.abs() < EXACT_BELOW {
@@ -246,7 +210,7 @@ fn short_number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::
 }
 
 #[allow(clippy::ref_option)] // the signature serde requires
-fn short_optional_number<S: Serializer>(
+pub(super) fn short_optional_number<S: Serializer>(
     number: &Option<f64>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -1,7 +1,5 @@
 //! Messages of the client.
 
-use std::fmt;
-
 use linerate_model::path::{PhaseKind, PhaseSpec};
 use serde::{Deserialize, Serialize};
 
@@ -66,13 +64,13 @@ pub struct Hello {
     pub program: String,
     /// A token that both ends know. The client proves its knowledge first: a server that did would
     /// give every stranger something to guess the token by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenProof>,
     /// Name of a user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Password of the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
     /// Most streams of a phase per direction.
     pub streams_max: u32,
@@ -83,10 +81,10 @@ pub struct Hello {
     /// Longest time of all phases together, ns.
     pub duration_max_ns: u64,
     /// Highest rate in bit/s; absent without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// Most bytes of all phases, both directions; absent without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
     /// Phases that are wanted; none for a session of requests alone.
     pub wants: Vec<PhaseKind>,
@@ -104,19 +102,9 @@ pub struct TokenProof {
     pub proof: String,
 }
 
-impl fmt::Debug for TokenProof {
-    /// Without the proof.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenProof({:?})", self.name)
-    }
-}
+debug_without_secrets!(TokenProof: name);
 
-impl fmt::Debug for Hello {
-    /// Without the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hello({:?}, {:?})", self.program, self.wants)
-    }
-}
+debug_without_secrets!(Hello: program, wants);
 
 /// Continues a session over a new connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,14 +138,13 @@ impl Message for ClientMessage {
                     bounds::hex::<32>("token.proof", &token.proof)?;
                 }
 
-                hello
-                    .user
-                    .as_deref()
-                    .map_or(Ok(()), |text| bounds::name("user", text))?;
-                hello
-                    .password
-                    .as_deref()
-                    .map_or(Ok(()), |text| bounds::password("password", text))
+                if let Some(user) = &hello.user {
+                    bounds::name("user", user)?;
+                }
+                if let Some(password) = &hello.password {
+                    bounds::password("password", password)?;
+                }
+                Ok(())
             }
             Self::OpenPhase { spec, .. } => bounds::spec(spec),
             Self::Request { name, body } => {

@@ -1,7 +1,5 @@
 //! Messages of the server.
 
-use std::fmt;
-
 use linerate_model::path::EndpointPhase;
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +89,7 @@ pub struct Refusal {
     /// Explanation.
     pub text: String,
     /// The limit that applies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
 }
 
@@ -136,14 +134,14 @@ pub struct Welcome {
     /// Server's monotonic clock, ns.
     pub server_ns: u64,
     /// SHA-256 of the host's boot id, 64 hexadecimal digits; absent where the host has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
     /// Largest error of the host's wall clock as its kernel knows it (`maxerror`, adjtimex(2)), ns;
     /// absent of a clock that is not synchronised.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_error_ns: Option<u64>,
     /// The host's wall clock minus its monotonic clock, ns; absent with [`Self::clock_error_ns`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub realtime_offset_ns: Option<i64>,
     /// Other tests of the server at this moment.
     pub concurrent: u32,
@@ -155,30 +153,25 @@ pub struct Welcome {
     pub limits: Limits,
 }
 
-impl fmt::Debug for Welcome {
-    /// Without the secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Welcome({:?}, {:?})", self.program, self.session)
-    }
-}
+debug_without_secrets!(Welcome: program, session);
 
 /// Grants of the server for a session; absent without a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Most streams of a phase per direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub streams_max: Option<u32>,
     /// Most connections of requests and responses at the same time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub connections_max: Option<u32>,
     /// Longest time of all phases, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_max_ns: Option<u64>,
     /// Highest rate in bit/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// Most bytes of all phases, both directions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
 }
 
@@ -201,12 +194,7 @@ pub struct Ready {
     pub notes: Vec<String>,
 }
 
-impl fmt::Debug for Ready {
-    /// Without the tokens.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ready({}, {:?})", self.phase, self.notes)
-    }
-}
+debug_without_secrets!(Ready: phase, notes);
 
 /// A UDP flow that the client may open.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,12 +205,7 @@ pub struct FlowGrant {
     pub token: String,
 }
 
-impl fmt::Debug for FlowGrant {
-    /// Without the token.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FlowGrant({})", self.flow)
-    }
-}
+debug_without_secrets!(FlowGrant: flow);
 
 impl Message for ServerMessage {
     const MAX_BYTES: u32 = SERVER_MESSAGE_MAX_BYTES;

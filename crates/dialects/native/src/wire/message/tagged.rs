@@ -19,11 +19,11 @@ use super::fault::{Fault, member_at, or_message};
 #[derive(Deserialize)]
 pub(super) struct Tag<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Cow<'a, str>,
+    pub kind: Cow<'a, str>,
     #[serde(rename = "n", default)]
-    pub(super) number: u64,
+    pub number: u64,
     #[serde(rename = "got", default)]
-    pub(super) received: u64,
+    pub received: u64,
 }
 
 /// Reads a whole text.

@@ -29,9 +29,9 @@ use crate::spec::PathTest;
 /// A server of iperf3.
 pub(super) struct Iperf3Peer {
     /// The connection of the first test, until it begins.
-    pub(super) first: Option<Established>,
-    pub(super) has_facts: bool,
-    pub(super) side: SideMeasures,
+    pub first: Option<Established>,
+    pub has_facts: bool,
+    pub side: SideMeasures,
 }
 
 impl AsMut<SideMeasures> for Iperf3Peer {
@@ -42,10 +42,10 @@ impl AsMut<SideMeasures> for Iperf3Peer {
 
 /// Result of a test.
 pub(super) struct Finished {
-    pub(super) result: PhaseResult,
-    pub(super) handshakes: Vec<ProbeSample>,
-    pub(super) facts: Option<String>,
-    pub(super) ended: Result<(), Ended>,
+    pub result: PhaseResult,
+    pub handshakes: Vec<ProbeSample>,
+    pub facts: Option<String>,
+    pub ended: Result<(), Ended>,
 }
 
 /// Period of interval reports.
@@ -80,7 +80,6 @@ impl Examination<'_, Iperf3Peer> {
             remote: self.remote,
             method: self.peer.side.method,
             until: plan.duration_max,
-            prober: None,
             has_started: false,
             samples: Vec::new(),
         };
@@ -104,11 +103,7 @@ impl Examination<'_, Iperf3Peer> {
         let mut result = PhaseResult {
             started_ns: collected.started_ns,
             load: Some(load.shown.outcome()),
-            udp: load
-                .prober
-                .take()
-                .map(SideProber::finish)
-                .unwrap_or_default(),
+            udp: load.shown.probes(),
             ..PhaseResult::of(spec.clone())
         };
         result::streams(
@@ -276,7 +271,6 @@ struct Load<'a> {
     remote: SocketAddr,
     method: Method,
     until: Duration,
-    prober: Option<SideProber>,
     has_started: bool,
     samples: Vec<LoadSample>,
 }
@@ -295,16 +289,14 @@ impl LoadControl for Load<'_> {
                 clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);
 
             // Without a thread or a socket the delay under load is absent.
-            self.prober = SideProber::start(self.method, self.test, self.remote, Some(end_ns)).ok();
+            self.shown.prober =
+                SideProber::start(self.method, self.test, self.remote, Some(end_ns)).ok();
         }
 
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(*sample);
         }
 
-        self.shown.sample(
-            sample,
-            self.prober.as_ref().and_then(SideProber::newest_rtt_ns),
-        )
+        self.shown.sample(sample, None)
     }
 }

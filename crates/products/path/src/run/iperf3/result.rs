@@ -10,9 +10,9 @@ use linerate_sys::clock;
 /// Events of a test that its result needs.
 #[derive(Default)]
 pub(super) struct Collected {
-    pub(super) is_accepted: bool,
+    pub is_accepted: bool,
     /// Start of the data, monotonic ns; 0 before.
-    pub(super) started_ns: u64,
+    pub started_ns: u64,
     streams: Vec<(Stream, Option<TcpInterval>)>,
 }
 

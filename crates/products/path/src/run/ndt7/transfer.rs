@@ -40,10 +40,10 @@ pub(super) enum Failure {
 #[derive(Default)]
 pub(super) struct Transferred {
     /// Start of the data, monotonic ns; 0 before.
-    pub(super) started_ns: u64,
-    pub(super) samples: Vec<LoadSample>,
+    pub started_ns: u64,
+    pub samples: Vec<LoadSample>,
     /// Measurements of the server.
-    pub(super) reports: Vec<Report>,
+    pub reports: Vec<Report>,
 }
 
 /// The connection of a test.
