@@ -400,6 +400,8 @@ fn shares(row: &GridRow) -> Vec<Option<f64>> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::fleet::HostId;
+
     use super::*;
     use crate::conclude::episodes::{Group, episodes};
     use crate::conclude::grid::{CELL_MEASURE, RowKey};
@@ -423,7 +425,10 @@ mod tests {
     }
 
     /// All cells of the first host that got worse.
-    fn first_host(cells: &[crate::conclude::episodes::CellRatio<'_>]) -> Vec<Group> {
+    fn first_host(
+        cells: &[crate::conclude::episodes::CellRatio<'_>],
+        _: &BTreeMap<HostId, String>,
+    ) -> Vec<Group> {
         let of_host = (0..cells.len()).filter(|at| cells[*at].key.pair().0 == "h0");
         vec![Group {
             subject: "host h0".to_owned(),
