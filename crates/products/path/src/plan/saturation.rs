@@ -61,6 +61,21 @@ pub struct LoadPlan {
     pub bytes_max: Option<u64>,
 }
 
+impl LoadPlan {
+    /// The same with this number of streams from its begin to its end.
+    pub(crate) fn fixed(self, streams: u32) -> Self {
+        Self {
+            streams_start: streams,
+            single: Duration::ZERO,
+            streams_next: streams,
+            streams_step: 0,
+            streams_max: streams,
+            is_growing_until_stable: false,
+            ..self
+        }
+    }
+}
+
 /// A load that is being steered: pure, fed with samples. It ends for every series of samples.
 #[derive(Debug, Clone)]
 pub struct Saturation {

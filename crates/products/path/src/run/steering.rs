@@ -13,6 +13,7 @@ use linerate_model::units;
 use linerate_model::{Event, EventSink, SinkError};
 
 use super::observers::Observers;
+use super::side_probe::SideProber;
 use crate::plan::{LoadPlan, Saturation};
 use crate::report::{PhaseProgress, announcement, live};
 
@@ -21,6 +22,8 @@ pub(super) struct ShownLoad<'a> {
     saturation: Saturation,
     progress: PhaseProgress,
     observers: Observers<'a>,
+    /// Probe beside a load whose protocol has none.
+    pub(super) prober: Option<SideProber>,
     last: LoadSample,
     /// End of the last interval that was an event.
     reported: LoadSample,
@@ -59,6 +62,7 @@ impl<'a> ShownLoad<'a> {
             saturation: Saturation::new(plan),
             progress,
             observers,
+            prober: None,
             last: LoadSample::default(),
             reported: LoadSample::default(),
             extent,
@@ -151,6 +155,8 @@ impl LoadControl for ShownLoad<'_> {
     }
 
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
+        let prober = self.prober.as_ref();
+        let newest_rtt_ns = newest_rtt_ns.or(prober.and_then(SideProber::newest_rtt_ns));
         self.announce(sample);
         self.report(sample, newest_rtt_ns);
         self.show(sample, newest_rtt_ns);

@@ -178,21 +178,21 @@ impl WebPump {
             bytes_received: info.bytes_received,
             bytes_retrans: info.bytes_retransmitted,
             delivery_rate: info.delivery_rate_bps.map(|rate| rate / 8),
-            elapsed_time: elapsed_us,
+            elapsed_time: Some(elapsed_us),
             min_rtt: info.min_rtt_us,
-            rtt: info.rtt_us,
-            rtt_var: info.rttvar_us,
+            rtt: Some(info.rtt_us),
+            rtt_var: Some(info.rttvar_us),
             rwnd_limited: info.rwnd_limited_us,
             snd_buf_limited: info.sndbuf_limited_us,
-            snd_mss: info.snd_mss_bytes,
-            total_retrans: info.retransmits_total,
+            snd_mss: Some(info.snd_mss_bytes),
+            total_retrans: Some(info.retransmits_total),
         });
         wire::json(&Measurement {
-            app_info: AppInfo {
+            app_info: Some(AppInfo {
                 elapsed_time: elapsed_us,
                 num_bytes: self.counters.read().bytes,
-            },
-            connection_info: is_first.then_some(&self.plan.ends),
+            }),
+            connection_info: is_first.then(|| self.plan.ends.clone()),
             origin: "server",
             test: if self.plan.is_download {
                 "download"

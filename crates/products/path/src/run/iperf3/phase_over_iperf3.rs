@@ -21,24 +21,13 @@ use super::result::{self, Collected};
 use crate::plan::{LoadPlan, headers_bytes};
 use crate::report::PhaseProgress;
 use crate::run::examination::Examination;
-use crate::run::side_measures::{Ended, SideMeasures, sample, wait};
+use crate::run::side_measures::{Ended, SidePeer, sample, wait};
 use crate::run::side_probe::{Method, SideProber};
 use crate::run::steering::{SharedObserver, ShownLoad};
 use crate::spec::PathTest;
 
 /// A server of iperf3.
-pub(super) struct Iperf3Peer {
-    /// The connection of the first test, until it begins.
-    pub(super) first: Option<Established>,
-    pub(super) has_facts: bool,
-    pub(super) side: SideMeasures,
-}
-
-impl AsMut<SideMeasures> for Iperf3Peer {
-    fn as_mut(&mut self) -> &mut SideMeasures {
-        &mut self.side
-    }
-}
+pub(super) type Iperf3Peer = SidePeer<Established>;
 
 /// Result of a test.
 pub(super) struct Finished {
@@ -80,7 +69,6 @@ impl Examination<'_, Iperf3Peer> {
             remote: self.remote,
             method: self.peer.side.method,
             until: plan.duration_max,
-            prober: None,
             has_started: false,
             samples: Vec::new(),
         };
@@ -105,6 +93,7 @@ impl Examination<'_, Iperf3Peer> {
             started_ns: collected.started_ns,
             load: Some(load.shown.outcome()),
             udp: load
+                .shown
                 .prober
                 .take()
                 .map(SideProber::finish)
@@ -276,7 +265,6 @@ struct Load<'a> {
     remote: SocketAddr,
     method: Method,
     until: Duration,
-    prober: Option<SideProber>,
     has_started: bool,
     samples: Vec<LoadSample>,
 }
@@ -295,16 +283,14 @@ impl LoadControl for Load<'_> {
                 clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);
 
             // Without a thread or a socket the delay under load is absent.
-            self.prober = SideProber::start(self.method, self.test, self.remote, Some(end_ns)).ok();
+            self.shown.prober =
+                SideProber::start(self.method, self.test, self.remote, Some(end_ns)).ok();
         }
 
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(*sample);
         }
 
-        self.shown.sample(
-            sample,
-            self.prober.as_ref().and_then(SideProber::newest_rtt_ns),
-        )
+        self.shown.sample(sample, None)
     }
 }
