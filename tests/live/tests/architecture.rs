@@ -125,6 +125,8 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "linerate-store",
             "linerate-trust",
             "linerate-tui",
+            // The endpoint of the metrics has heads of HTTP/1.1.
+            "linerate-web",
         ],
     ),
     (
