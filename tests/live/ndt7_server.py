@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """An ndt7 server of its own making, as ndt-server behaves: messages that grow, pings, measurements without AppInfo.
 
-usage: ndt7_server.py ADDRESS PORT
+usage: ndt7_server.py ADDRESS PORT [unread]
 
+With `unread` no upload is read.
 Writes `ready`, and after each test a JSON object: its name, the payload that arrived, answers to pings, and whether
 every frame of the client had a mask.
 """
@@ -70,7 +71,8 @@ class Test:
         return frame(1, json.dumps(text).encode()) + frame(9, b"ping")
 
     def run(self):
-        threading.Thread(target=self.read_frames, daemon=True).start()
+        if sys.argv[3:] != ["unread"]:
+            threading.Thread(target=self.read_frames, daemon=True).start()
         size, sent, due = 1 << 13, 0, self.started
         noise = os.urandom(1 << 20)
         try:

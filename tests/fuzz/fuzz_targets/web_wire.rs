@@ -1,7 +1,7 @@
-//! Wire formats of browsers and of ndt7.
+//! Wire formats of browsers, of ndt7 and of STAMP.
 #![no_main]
 
-use linerate_fuzz::{in_segments, one_of, web};
+use linerate_fuzz::{in_segments, one_of, stamp, web};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| one_of(
     data,
@@ -10,5 +10,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| one_of(
         &web::request,
         &web::response,
         &web::report,
+        &stamp::packet,
     ]
 ));

@@ -7,6 +7,7 @@ pub mod iperf3;
 pub mod native;
 mod script;
 mod segments;
+pub mod stamp;
 pub mod texts;
 pub mod web;
 

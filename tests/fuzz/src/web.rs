@@ -1,8 +1,9 @@
 //! Checks of fuzz targets and property tests of `linerate-web`: functions over arbitrary bytes that
 //! panic when a promise is broken.
 
-use linerate_web::wire::client::{Handshake, Report};
+use linerate_web::wire::client::Handshake;
 use linerate_web::wire::frame::{FrameError, FrameReader, Message};
+use linerate_web::wire::measurement::Measurement;
 use linerate_web::wire::request::{HEAD_BYTES_MAX, Request};
 
 use super::segments::pieces;
@@ -65,5 +66,5 @@ pub fn response(bytes: &[u8]) {
 
 /// Measurements of any text.
 pub fn report(bytes: &[u8]) {
-    let _ = Report::parse(bytes).and_then(|report| report.received());
+    let _ = Measurement::parse(bytes).and_then(|report| report.received());
 }

@@ -18,7 +18,8 @@ const ALLOWED: [(&str, &[&str]); 25] = [
     ("linerate-iperf2", DIALECT),
     ("linerate-native", &["linerate-model"]),
     ("linerate-stamp", &[]),
-    ("linerate-web", &[]),
+    // The test page has the frame of all pages.
+    ("linerate-web", &["linerate-document"]),
     (
         "linerate-fleet",
         &[
@@ -124,6 +125,8 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "linerate-store",
             "linerate-trust",
             "linerate-tui",
+            // The endpoint of the metrics has heads of HTTP/1.1.
+            "linerate-web",
         ],
     ),
     (

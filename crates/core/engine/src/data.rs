@@ -1,6 +1,7 @@
 //! Moves the data of a test: streams, workers, pacing, end conditions.
 
 pub(crate) mod budget;
+pub(crate) mod duplex;
 pub(crate) mod files;
 pub(crate) mod idle_timeout;
 pub(crate) mod pacing;

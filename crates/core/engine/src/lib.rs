@@ -15,6 +15,7 @@ pub mod fuzzing;
 #[cfg(feature = "native")]
 pub mod hops;
 mod interrupts;
+mod layer;
 mod lock;
 mod measure;
 mod random;

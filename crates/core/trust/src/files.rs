@@ -7,8 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use linerate_sys::file_access::{Exposure, Protected, exposure};
-
-use crate::random::random_digits;
+use linerate_sys::random;
 
 /// Why a file of secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +132,7 @@ impl Part {
     fn write(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or("file");
         // Two processes that write at the same moment do not share a part.
-        let part = Self(path.with_file_name(format!(".{name}.{}", random_digits::<8>())));
+        let part = Self(path.with_file_name(format!(".{name}.{}", random::hexadecimal::<8>())));
 
         // O_EXCL of open(2) follows no symbolic link that another user has placed there.
         let opened = OpenOptions::new()

@@ -21,7 +21,6 @@ mod fingerprint;
 mod host_key;
 mod known_hosts;
 mod proof;
-mod random;
 mod tls;
 mod token;
 
@@ -29,8 +28,8 @@ pub use files::FileError;
 pub use fingerprint::{BadFingerprint, Fingerprint};
 pub use host_key::{HostKey, KeyError};
 pub use known_hosts::{KnownHosts, KnownHostsError, KnownHostsWarning};
+pub use linerate_sys::random::bytes as random;
 pub use proof::{FlowOpener, address_proof, digest, flow_tag, resume_proof, verify_resume};
-pub use random::random;
 pub use tls::{
     ALPN, CHANNEL_BINDING, ClientConfig, ClientSession, HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX,
     ServerConfig, ServerSession, TlsError,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use linerate_sys::random;
+
 use crate::files::{self, FileError};
 use crate::proof::{is_signed, sign};
-use crate::random::random_digits;
 
 /// 128 bits in Base64: a proof permits offline guessing, so that a shorter token is none.
 const SECRET_LENGTH_MIN: usize = 22;
@@ -198,7 +199,10 @@ impl Tokens {
         match Self::from_file(path) {
             Err(TokenError::File(error)) if error.is_not_found() => {
                 // Of two processes that create the file, both read the token of the first.
-                files::create(path, format!("{}\n", random_digits::<32>()).as_bytes())?;
+                files::create(
+                    path,
+                    format!("{}\n", random::hexadecimal::<32>()).as_bytes(),
+                )?;
                 Self::from_file(path)
             }
             read => read,
@@ -210,7 +214,7 @@ impl Tokens {
             by_name,
             decoy: Token {
                 name: NAME_DEFAULT.to_owned(),
-                secret: random_digits::<32>(),
+                secret: random::hexadecimal::<32>(),
             },
         }
     }

@@ -427,46 +427,36 @@ impl TestArgs {
             return Ok(false);
         }
 
-        let identity = &self.identity;
-        let demands_identity = identity.pin.is_some()
-            || identity.token_file.is_some()
-            || identity.username.is_some()
-            || identity.native;
-        match self.only.as_slice() {
-            [_] if demands_identity => Err(
-                "--only stamp: a session reflector has no key; leave out --pin, --token-file, \
-                 --username and --native"
-                    .to_owned(),
-            ),
-            [_] if self.control_via.is_some() => {
-                Err("--only stamp: it has no control connection for --control-via".to_owned())
-            }
-            [_] => Ok(true),
-            _ => Err(
-                "--only stamp: a session reflector has no other phase; run the others by themselves"
-                    .to_owned(),
-            ),
-        }
+        self.refuse("--only stamp", &[(self.only.len() > 1, "another phase")])?;
+        Ok(true)
     }
 
     /// Refuses options that a server of ndt7 cannot fulfil.
     fn check_ndt7(&self) -> Result<(), String> {
-        let identity = &self.identity;
         let demands = [
             (self.transport != TransportArg::Tcp, "--transport"),
             (self.streams.is_some_and(|streams| streams > 1), "--streams"),
             (self.rate.is_some(), "--rate"),
+            (self.identity.forget, "--forget"),
+            (self.only.contains(&PhaseKind::Stamp), "--only stamp"),
+        ];
+        self.refuse("ndt7://", &demands)
+    }
+
+    /// Refuses these options, and those about an identity and its connection, that a protocol of
+    /// others has nothing for.
+    fn refuse(&self, protocol: &str, more: &[(bool, &str)]) -> Result<(), String> {
+        let identity = &self.identity;
+        let demands = [
             (self.control_via.is_some(), "--control-via"),
             (identity.pin.is_some(), "--pin"),
             (identity.token_file.is_some(), "--token-file"),
             (identity.username.is_some(), "--username"),
             (identity.native, "--native"),
-            (identity.forget, "--forget"),
-            (self.only.contains(&PhaseKind::Stamp), "--only stamp"),
         ];
-        let mut demanded = demands.iter().filter(|(is_set, _)| *is_set);
+        let mut demanded = demands.iter().chain(more).filter(|(is_set, _)| *is_set);
         demanded.next().map_or(Ok(()), |(_, option)| {
-            Err(format!("ndt7://: its protocol has nothing for {option}"))
+            Err(format!("{protocol}: its protocol has nothing for {option}"))
         })
     }
 

@@ -60,7 +60,7 @@ fn debug_log_holds_the_steps_of_a_connection_in_order() {
     let mut rest = log.as_str();
 
     for event in [
-        "listening",
+        "Listening",
         "connection accepted",
         "dialect recognised",
         "admission decided",

@@ -7,7 +7,6 @@
 mod certificate;
 mod control;
 mod http;
-mod layer;
 mod load;
 mod logins;
 mod pump;

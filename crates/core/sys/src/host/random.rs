@@ -28,6 +28,14 @@ pub fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// `N` random bytes as hexadecimal digits: tokens, names that cannot be guessed.
+pub fn hexadecimal<const N: usize>() -> String {
+    bytes::<N>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +43,7 @@ mod tests {
     #[test]
     fn two_calls_give_different_bytes() {
         assert_ne!(bytes::<32>(), bytes::<32>());
+        assert_eq!(hexadecimal::<32>().len(), 64);
+        assert_eq!(bytes::<0>(), []);
     }
 }

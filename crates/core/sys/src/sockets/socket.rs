@@ -196,6 +196,18 @@ pub fn local_addr(fd: impl AsFd) -> Result<SocketAddr> {
         .during("getsockname", "")
 }
 
+/// The source address of the default route, by which most others reach this host; `None` without
+/// one.
+pub fn default_source() -> Option<IpAddr> {
+    // Addresses of no host (RFC 5737, RFC 3849). Nothing is sent to them.
+    ["192.0.2.1:9", "[2001:db8::1]:9"].iter().find_map(|to| {
+        let to = to.parse().ok()?;
+        let fd = open(&to, Protocol::Udp).ok()?;
+        connect(&fd, &to).ok()?;
+        Some(local_addr(&fd).ok()?.ip())
+    })
+}
+
 /// The peer's address, unmapped (getpeername(2)).
 ///
 /// # Errors

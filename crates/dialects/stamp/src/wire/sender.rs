@@ -126,28 +126,49 @@ pub struct Losses {
     pub unplaced: u64,
 }
 
-/// Losses of each direction. `None` where the reflector does not count, or nothing was answered.
-pub fn losses(probes: &[Probe]) -> Option<Losses> {
-    let answered = || {
-        let indexed = (0_u32..).zip(probes);
-        indexed.filter_map(|(index, probe)| Some((index, probe.answer?.sequence)))
-    };
+/// The reflector does not count, or answered nothing.
+const STATELESS: &str = "the reflector copies sequence numbers, it does not count (stateless)";
+/// It has lost its count, or counts for others as well.
+const RESTARTED: &str = "the sequence numbers of the reflector fall back: it restarted";
+
+/// Losses of each direction.
+///
+/// # Errors
+/// Why the numbers show none.
+pub fn losses(probes: &[Probe]) -> Result<Losses, &'static str> {
+    let indexed = (0_u32..).zip(probes);
+    let answered: Vec<(u32, Answer)> = indexed
+        .filter_map(|(index, probe)| Some((index, probe.answer?)))
+        .collect();
     // The first number of both is the same.
-    let is_counted = |(index, number): (u32, u32)| number != sequence(index);
-    if !answered().any(is_counted) {
-        return None;
+    let is_counted = |(index, answer): &(u32, Answer)| answer.sequence != sequence(*index);
+    if !answered.iter().any(is_counted) {
+        return Err(STATELESS);
     }
 
-    let (first, first_number) = answered().next()?;
+    // Answers may overtake each other on both ways.
+    let mut numbers: Vec<(u64, u32)> = answered
+        .iter()
+        .map(|(_, answer)| (answer.reflector_sent_ns, answer.sequence))
+        .collect();
+    numbers.sort_unstable();
+    let (Some((first, of_first)), Some((last, _)), Some((_, highest))) =
+        (answered.first(), answered.last(), numbers.last())
+    else {
+        return Err(STATELESS);
+    };
+
     // Some reflectors begin with another number than 0.
-    let base = first_number.saturating_sub(first);
-    let numbers = answered().map(|(_, number)| number);
-    let reflected = u64::from(numbers.max()?.saturating_sub(base)) + 1;
-    let last = answered().last().map(|(index, _)| u64::from(index))?;
-    Some(Losses {
-        up: (last + 1).saturating_sub(reflected),
-        down: reflected.saturating_sub(answered().count() as u64),
-        unplaced: (probes.len() as u64).saturating_sub(last + 1),
+    let base = of_first.sequence.saturating_sub(*first);
+    let reflected = u64::from(highest.saturating_sub(base)) + 1;
+    let sent = u64::from(*last) + 1;
+    if reflected > sent || !numbers.is_sorted_by(|(_, one), (_, next)| one < next) {
+        return Err(RESTARTED);
+    }
+    Ok(Losses {
+        up: sent - reflected,
+        down: reflected.saturating_sub(answered.len() as u64),
+        unplaced: probes.len() as u64 - sent,
     })
 }
 
@@ -212,10 +233,32 @@ mod tests {
 
     #[test]
     fn reflector_that_copies_the_number_shows_no_losses() {
-        assert_eq!(losses(&probes(20, &[3], &[7], false)), None);
-        assert_eq!(losses(&probes(20, &[], &[], false)), None);
+        assert_eq!(losses(&probes(20, &[3], &[7], false)), Err(STATELESS));
+        assert_eq!(losses(&probes(20, &[], &[], false)), Err(STATELESS));
         let all: Vec<u32> = (0..20).collect();
-        assert_eq!(losses(&probes(20, &all, &[], true)), None);
+        assert_eq!(losses(&probes(20, &all, &[], true)), Err(STATELESS));
+    }
+
+    #[test]
+    fn reflector_that_restarts_shows_no_losses() {
+        let after = |restart: usize| {
+            let mut probes = probes(20, &[3], &[7], true);
+            let behind = probes[restart..].iter_mut().zip(0..);
+            for (answer, number) in
+                behind.filter_map(|(probe, n)| Some((probe.answer.as_mut()?, n)))
+            {
+                answer.sequence = number;
+            }
+            losses(&probes)
+        };
+        for restart in 1..20 {
+            assert_eq!(after(restart), Err(RESTARTED), "{restart}");
+        }
+        // Two packets that change places on their way are no restart.
+        let mut swapped = probes(20, &[3], &[7], true);
+        let [one, other] = [10, 11].map(|at| swapped[at].answer.expect("an answer"));
+        (swapped[10].answer, swapped[11].answer) = (Some(other), Some(one));
+        assert_eq!(losses(&swapped), losses(&probes(20, &[3], &[7], true)));
     }
 
     #[test]
@@ -266,7 +309,7 @@ mod tests {
             sender.receive(&packet, 2);
             let wild = Probe { sent_ns: 1, answer: Some(Answer { sequence: number, reflector_received_ns: 0,
                 reflector_sent_ns: 0, received_ns: 0, error: ErrorEstimate::default(), ttl: 0 }) };
-            losses(&[wild, wild]);
+            let _ = losses(&[wild, wild]);
         }
     }
 }

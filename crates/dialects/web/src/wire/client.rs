@@ -1,13 +1,10 @@
-//! The client's half of ndt7 (ndt-server, `spec/ndt7-protocol.md`): opening handshake, and what the
-//! server reports.
+//! The client's opening handshake of ndt7 (ndt-server, `spec/ndt7-protocol.md`).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 
 use super::NDT7;
-use super::measurement::AppInfo;
-use super::request::HEAD_BYTES_MAX;
+use super::request::{Fields, HEAD_BYTES_MAX};
 use super::response::accept_key;
 
 /// Longest message of text that is kept.
@@ -66,76 +63,14 @@ impl Handshake {
             code => return Err(HandshakeError::Status(code.unwrap_or_default())),
         }
 
-        let is = |name: &'static str, expected: &str| {
-            let named = head
-                .headers
-                .iter()
-                .filter(|field| field.name.eq_ignore_ascii_case(name));
-            let mut values = named.filter_map(|field| str::from_utf8(field.value).ok());
-            let is_expected = values.next().is_some_and(|value| value.trim() == expected);
-            is_expected.then_some(()).ok_or(HandshakeError::Field(name))
+        let fields = Fields(head.headers);
+        let is = |name: &'static str, expected: &str| match fields.only(name) {
+            Ok(Some(value)) if value == expected => Ok(()),
+            _ => Err(HandshakeError::Field(name)),
         };
         is("Sec-WebSocket-Accept", &accept_key(&self.key))?;
         is("Sec-WebSocket-Protocol", NDT7)?;
         Ok(Some(len))
-    }
-}
-
-/// A measurement of a server. What it does not report is absent. Times are microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct Report {
-    /// Progress as the server's program counts it.
-    pub app_info: Option<AppInfo>,
-    /// State of the connection in the server's kernel.
-    #[serde(rename = "TCPInfo")]
-    pub tcp_info: Option<Kernel>,
-}
-
-/// `TCP_INFO` (tcp(7)) of a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct Kernel {
-    /// Since the start of the test.
-    pub elapsed_time: Option<u64>,
-    /// Received in order.
-    pub bytes_received: Option<u64>,
-    /// Segments sent again.
-    pub total_retrans: Option<u32>,
-    /// Smoothed round trip.
-    #[serde(rename = "RTT")]
-    pub rtt: Option<u32>,
-    /// Deviation of the round trip.
-    #[serde(rename = "RTTVar")]
-    pub rtt_var: Option<u32>,
-    /// Smallest round trip.
-    #[serde(rename = "MinRTT")]
-    pub min_rtt: Option<u32>,
-    /// Payload of a full segment.
-    #[serde(rename = "SndMSS")]
-    pub snd_mss: Option<u32>,
-    /// Time with data to send.
-    pub busy_time: Option<u64>,
-    /// Part of it limited by the client's window.
-    #[serde(rename = "RWndLimited")]
-    pub rwnd_limited: Option<u64>,
-    /// Part of it limited by the server's send buffer.
-    pub snd_buf_limited: Option<u64>,
-}
-
-impl Report {
-    /// Reads a message of text; `None` of one that is no measurement.
-    pub fn parse(text: &[u8]) -> Option<Self> {
-        serde_json::from_slice(text).ok()
-    }
-
-    /// Payload that the server received by a time since the start of the test in µs.
-    pub fn received(&self) -> Option<(u64, u64)> {
-        let by_program = self.app_info.filter(|app| app.num_bytes > 0);
-        let by_kernel = || Some((self.tcp_info?.elapsed_time?, self.tcp_info?.bytes_received?));
-        by_program
-            .map(|app| (app.elapsed_time, app.num_bytes))
-            .or_else(by_kernel)
     }
 }
 
@@ -189,36 +124,6 @@ mod tests {
         ];
         for (text, error) in rows {
             assert_eq!(accept(&text), Err(error), "{text:.60}");
-        }
-    }
-
-    #[test]
-    fn measurements_have_what_the_server_reports_and_nothing_else() {
-        // As ndt-server 0.20 writes it: without AppInfo, with members that are not read.
-        let text = br#"{"BBRInfo":{"BW":1},"ConnectionInfo":{"Client":"a:1"},"Origin":"server",
-            "TCPInfo":{"State":1,"RTT":12000,"MinRTT":9000,"TotalRetrans":3,"BytesReceived":500,
-            "ElapsedTime":250000,"PacingRate":-1},"Test":"upload"}"#;
-        let report = Report::parse(text).expect("a measurement");
-        let kernel = report.tcp_info.expect("the kernel's state");
-        assert_eq!(
-            (kernel.rtt, kernel.total_retrans, kernel.busy_time),
-            (Some(12_000), Some(3), None)
-        );
-        assert_eq!(report.received(), Some((250_000, 500)));
-
-        let text = br#"{"AppInfo":{"ElapsedTime":7,"NumBytes":9},"Test":"upload"}"#;
-        let report = Report::parse(text).expect("a measurement");
-        assert_eq!((report.received(), report.tcp_info), (Some((7, 9)), None));
-        for garbage in [
-            &b""[..],
-            b"[]",
-            b"{\"TCPInfo\":1}",
-            b"{\"TCPInfo\":{\"RTT\":-1}}",
-        ] {
-            assert_eq!(
-                Report::parse(garbage).and_then(|report| report.received()),
-                None
-            );
         }
     }
 }

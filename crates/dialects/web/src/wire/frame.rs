@@ -48,23 +48,23 @@ impl Opcode {
 pub fn head(opcode: Opcode, len: usize) -> ([u8; HEAD_BYTES_MAX], usize) {
     let mut bytes = [0; HEAD_BYTES_MAX];
     bytes[0] = 0x80 | opcode as u8;
-    match len {
-        0..126 => bytes[1] = len as u8,
+    let head_len = match len {
+        0..126 => {
+            bytes[1] = len as u8;
+            2
+        }
         126..0x1_0000 => {
             bytes[1] = 126;
             bytes[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+            4
         }
         _ => {
             bytes[1] = 127;
             bytes[2..10].copy_from_slice(&(len as u64).to_be_bytes());
+            10
         }
-    }
-    let extension = match len {
-        0..126 => 0,
-        126..0x1_0000 => 2,
-        _ => 8,
     };
-    (bytes, 2 + extension)
+    (bytes, head_len)
 }
 
 /// A whole message of a server.
@@ -165,6 +165,13 @@ struct Frame {
     read: u64,
 }
 
+impl Frame {
+    /// Payload that has not arrived.
+    fn left(self) -> usize {
+        usize::try_from(self.len - self.read).unwrap_or(usize::MAX)
+    }
+}
+
 impl FrameReader {
     /// A reader that counts payload and keeps none of it, but that of control frames.
     pub fn counting() -> Self {
@@ -204,9 +211,7 @@ impl FrameReader {
         let counted = self
             .frame
             .filter(|frame| self.kept_max == 0 && !frame.opcode.is_control());
-        counted.map_or(0, |frame| {
-            usize::try_from(frame.len - frame.read).unwrap_or(0)
-        })
+        counted.map_or(0, Frame::left)
     }
 
     /// Counts payload that was discarded unread, at most [`Self::counted_left`].
@@ -225,14 +230,11 @@ impl FrameReader {
     pub fn feed(&mut self, bytes: &[u8], mut f: impl FnMut(Message)) -> Result<u64, FrameError> {
         let (mut rest, mut payload) = (bytes, 0);
         loop {
-            if let Some(error) = self.failed {
-                return Err(error);
-            }
-            if self.frame.is_none()
-                && !self
-                    .take_head(&mut rest)
-                    .inspect_err(|e| self.failed = Some(*e))?
-            {
+            let begun = match self.failed {
+                Some(error) => Err(error),
+                None => self.take_head(&mut rest),
+            };
+            if !begun.inspect_err(|error| self.failed = Some(*error))? {
                 return Ok(payload);
             }
 
@@ -243,9 +245,12 @@ impl FrameReader {
         }
     }
 
-    /// Reads a head, which may be cut anywhere between two reads; false if it is not complete.
+    /// Reads a head unless a frame is under way. It may be cut anywhere between two reads; false if
+    /// it is not complete.
     fn take_head(&mut self, rest: &mut &[u8]) -> Result<bool, FrameError> {
-        while let Some((first, behind)) = rest.split_first() {
+        while self.frame.is_none()
+            && let Some((first, behind)) = rest.split_first()
+        {
             if let Some(place) = self.head.get_mut(self.head_read) {
                 *place = *first;
             }
@@ -254,10 +259,9 @@ impl FrameReader {
 
             if self.head_read >= 2 && self.head_read == self.begin()? {
                 self.head_read = 0;
-                return Ok(true);
             }
         }
-        Ok(false)
+        Ok(self.frame.is_some())
     }
 
     /// Length of the head under way. Checks what has arrived of it, and begins a frame when it is
@@ -268,9 +272,9 @@ impl FrameReader {
         let opcode = Opcode::from_bits(first & 0x0f)
             .filter(|_| first & 0x70 == 0)
             .ok_or(FrameError::Bits(first))?;
-        match (second & MASKED == 0, self.is_of_server) {
-            (true, false) => return Err(FrameError::Unmasked),
-            (false, true) => return Err(FrameError::Masked),
+        match second & MASKED == 0 {
+            true if !self.is_of_server => return Err(FrameError::Unmasked),
+            false if self.is_of_server => return Err(FrameError::Masked),
             _ => {}
         }
 
@@ -328,8 +332,7 @@ impl FrameReader {
         let Some(frame) = &mut self.frame else {
             return 0;
         };
-        let left = usize::try_from(frame.len - frame.read).unwrap_or(usize::MAX);
-        let (taken, behind) = rest.split_at(left.min(rest.len()));
+        let (taken, behind) = rest.split_at(frame.left().min(rest.len()));
         *rest = behind;
 
         let is_control = frame.opcode.is_control();

@@ -4,9 +4,10 @@
 //! line, so that both are checked by one parser.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, Command, FromArgMatches as _};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, FromArgMatches as _};
 use linerate_model::policy::ServerPolicy;
 use linerate_sys::error::io_text;
 use linerate_sys::file_system;
@@ -93,37 +94,28 @@ pub(crate) fn expanded(
     let Some((name, given)) = args.split_first().filter(|(name, _)| *name == "serve") else {
         return Ok(None);
     };
-    if given.iter().any(|word| word == "--help" || word == "-h") {
+    let Some(command) = program.find_subcommand("serve") else {
         return Ok(None);
-    }
-    let (Some(file), Some(command)) = (file_of(given), program.find_subcommand("serve")) else {
+    };
+    // What is wrong or lacking may depend on the file. A request for help is an error here.
+    let lenient = command.clone().ignore_errors(true);
+    let parsed = lenient.try_get_matches_from(args).ok();
+    let Some((parsed, path)) = parsed.as_ref().and_then(|parsed| {
+        let path = parsed.get_one::<PathBuf>("config")?;
+        Some((parsed, path))
+    }) else {
         return Ok(None);
     };
 
-    let path = Path::new(file);
     let named = |reason: &str| format!("{}: {reason}", path.display());
     let text =
         file_system::read_text(path, FILE_BYTES_MAX).map_err(|error| named(&io_text(&error)))?;
-    let of_file = arguments(&text, command, given).map_err(|reason| named(&reason))?;
+    let of_file = arguments(&text, command, parsed).map_err(|reason| named(&reason))?;
     Ok(Some([std::slice::from_ref(name), &of_file, given].concat()))
 }
 
-/// Value of `--config`.
-fn file_of(given: &[OsString]) -> Option<&OsStr> {
-    let place = given.iter().position(|word| word == "--config");
-    let behind = place
-        .and_then(|place| given.get(place + 1))
-        .map(OsString::as_os_str);
-    let joined = || {
-        given
-            .iter()
-            .find_map(|word| word.to_str()?.strip_prefix("--config="))
-    };
-    behind.or_else(|| joined().map(OsStr::new))
-}
-
 /// Arguments for the keys of a file, without those that the command line has as well.
-fn arguments(text: &str, command: &Command, given: &[OsString]) -> Result<Vec<OsString>, String> {
+fn arguments(text: &str, command: &Command, parsed: &ArgMatches) -> Result<Vec<OsString>, String> {
     let table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut arguments = Vec::new();
 
@@ -133,7 +125,7 @@ fn arguments(text: &str, command: &Command, given: &[OsString]) -> Result<Vec<Os
         let option = option.ok_or_else(|| {
             format!("unknown key {key}; keys are the options of `linerate serve`")
         })?;
-        if is_given(option, key, given) {
+        if parsed.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
 
@@ -165,21 +157,6 @@ fn argument(key: &str, value: &Value) -> Result<Option<OsString>, String> {
     Ok(Some(format!("--{key}={text}").into()))
 }
 
-fn is_given(option: &Arg, key: &str, given: &[OsString]) -> bool {
-    let is_long = |word: &str| {
-        word.strip_prefix("--")
-            .is_some_and(|rest| rest.split('=').next() == Some(key))
-    };
-    let is_short = |word: &str| {
-        let rest = word.strip_prefix('-').and_then(|rest| rest.chars().next());
-        rest.is_some() && rest == option.get_short()
-    };
-    given
-        .iter()
-        .filter_map(|word| word.to_str())
-        .any(|word| is_long(word) || is_short(word))
-}
-
 #[cfg(test)]
 mod tests {
     use clap::{Args, Command};
@@ -188,8 +165,10 @@ mod tests {
 
     fn found(text: &str, given: &[&str]) -> Result<Vec<String>, String> {
         let command = ServeArgs::augment_args(Command::new("serve"));
-        let given: Vec<OsString> = given.iter().map(OsString::from).collect();
-        let arguments = arguments(text, &command, &given)?;
+        let words = [&["serve"], given].concat();
+        let lenient = command.clone().ignore_errors(true);
+        let parsed = lenient.get_matches_from(words);
+        let arguments = arguments(text, &command, &parsed)?;
         Ok(arguments
             .iter()
             .map(|argument| argument.to_string_lossy().into_owned())
@@ -237,15 +216,25 @@ mod tests {
     }
 
     #[test]
-    fn file_is_named_in_both_forms() {
+    fn file_is_named_in_both_forms_beside_what_depends_on_it() {
+        let program =
+            Command::new("linerate").subcommand(ServeArgs::augment_args(Command::new("serve")));
         for (words, expected) in [
-            (&["--config", "a"][..], Some("a")),
-            (&["-p", "1", "--config=b"], Some("b")),
-            (&["--config"], None),
-            (&[], None),
+            (&["--config", "/none"][..], Err(())),
+            (
+                &["--iperf2-udp-reverse", "-p", "1", "--config=/none"],
+                Err(()),
+            ),
+            (&["--config", "/none", "--help"], Ok(None)),
+            (&["--config"], Ok(None)),
+            (&[], Ok(None)),
         ] {
-            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            assert_eq!(file_of(&words), expected.map(OsStr::new), "{words:?}");
+            let words: Vec<OsString> = ["serve"].iter().chain(words).map(OsString::from).collect();
+            assert_eq!(
+                expanded(&words, &program).map_err(drop),
+                expected,
+                "{words:?}"
+            );
         }
     }
 }

@@ -12,7 +12,10 @@ use tracing::debug;
 /// Notifies the service manager when the server can be reached and when it ends, and traces events.
 pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter {
     Forward::new(reporter, |event: &ServerEvent| {
-        trace(event);
+        // Totals come every second.
+        if !matches!(event, ServerEvent::Progress(_)) {
+            debug!(?event);
+        }
         let state = match event {
             ServerEvent::Listening { .. } => "READY=1",
             ServerEvent::Stopping { .. } => "STOPPING=1",
@@ -22,41 +25,6 @@ pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter 
         // Without its manager a service serves all the same.
         let _ = sd_notify::notify(state);
     })
-}
-
-fn trace(event: &ServerEvent) {
-    match event {
-        ServerEvent::Listening { address } => debug!(%address, "listening"),
-        ServerEvent::TestStarted(test) => debug!(
-            test = test.number,
-            peer = %test.peer,
-            user = test.user,
-            transport = ?test.transport,
-            direction = ?test.direction,
-            streams = test.streams,
-            "test started"
-        ),
-        ServerEvent::TestEnded(record) => debug!(
-            test = record.facts.number,
-            peer = %record.facts.peer,
-            received_bytes = record.received_bytes,
-            sent_bytes = record.sent_bytes,
-            duration_ns = record.duration_ns,
-            outcome = ?record.outcome,
-            "test ended"
-        ),
-        ServerEvent::Refused { peer, reason } => debug!(%peer, ?reason, "client refused"),
-        ServerEvent::LoginFailed { peer, cause, .. } => debug!(%peer, cause, "login failed"),
-        ServerEvent::HandshakeFailed {
-            peer, explanation, ..
-        } => debug!(%peer, explanation, "handshake failed"),
-        ServerEvent::HostKey { text } => debug!(key = text, "host key"),
-        ServerEvent::Browsers { url, .. } => debug!(url, "browsers"),
-        ServerEvent::Stamp { address } => debug!(%address, "session reflector"),
-        ServerEvent::Reloaded => debug!("access lists reloaded"),
-        ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
-        _ => {}
-    }
 }
 
 /// Sends clients that ask for them the server's report and facts about this host.

@@ -10,11 +10,13 @@ use linerate_document::service::{Metrics, ProcessMetrics, counted};
 use linerate_model::ServerReporter;
 use linerate_sys::error::io_text;
 use linerate_sys::{cpu, process};
+use linerate_web::wire::request::Request;
+use linerate_web::wire::response;
 use thiserror::Error;
 
 use super::in_use;
 use super::records::CountRecords;
-use super::site::{self, Answer, Request, Site};
+use super::site;
 
 /// The endpoint cannot be opened.
 #[derive(Debug, Error)]
@@ -63,25 +65,12 @@ pub(crate) fn serve(
 ) -> Result<(), MetricsError> {
     let named = |source| MetricsError { address, source };
     let listener = TcpListener::bind(address).map_err(named)?;
-    site::start(listener, Arc::new(MetricsSite(text))).map_err(named)
-}
-
-struct MetricsSite<T>(T);
-
-impl<T: Fn() -> String + Send + Sync> Site for MetricsSite<T> {
-    fn answer(&self, request: &Request<'_>) -> Answer {
-        if request.path != "/metrics" {
-            return Answer::line("404 Not Found", "The metrics are at /metrics.");
-        }
-
+    let answer = move |request: &Request| match request.path.as_str() {
         // The exposition format 0.0.4 is the text format of Prometheus.
-        let fields = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n".to_owned();
-        Answer {
-            status: "200 OK",
-            fields,
-            body: (self.0)(),
-        }
-    }
+        "/metrics" => response::with_body("200 OK", "text/plain; version=0.0.4", text().as_bytes()),
+        _ => response::line("404 Not Found", "The metrics are at /metrics."),
+    };
+    site::start(listener, Arc::new(answer)).map_err(named)
 }
 
 fn process_metrics(start_time_seconds: f64) -> ProcessMetrics {

@@ -70,7 +70,10 @@ pub(super) fn page(spec: &WebSpec, live: Live) -> io::Result<StatusPage> {
         })?;
 
     Ok(StatusPage {
-        token: spec.token.clone().unwrap_or_else(secret),
+        token: spec
+            .token
+            .clone()
+            .unwrap_or_else(random::hexadecimal::<SECRET_BYTES>),
         policy: report::policy(),
         page: Box::new(move || report::page(&shown.seen())),
         content: Box::new(move || viewed.seen()),
@@ -101,14 +104,6 @@ impl Frame {
     fn lock(&self) -> MutexGuard<'_, (String, Option<Instant>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Random bytes in hexadecimal digits.
-fn secret() -> String {
-    random::bytes::<SECRET_BYTES>()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 #[cfg(test)]

@@ -19,6 +19,25 @@ pub struct SlowUplink {
     pub effect: f64,
 }
 
+impl SlowUplink {
+    /// What is slow: the uplink of a rack, or the links between two.
+    pub(super) fn name(&self) -> String {
+        match (&self.rack, self.blocks.as_slice()) {
+            (Some(rack), _) => format!("uplink of {rack}"),
+            (None, [(from, to)]) => format!("{from} to {to}"),
+            (None, blocks) => blocks
+                .first()
+                .map_or_else(String::new, |(from, to)| format!("between {from} and {to}")),
+        }
+    }
+
+    /// Tests between hosts of these racks pass it.
+    pub(super) fn carries(&self, from: Option<&String>, to: Option<&String>) -> bool {
+        let mut blocks = self.blocks.iter();
+        blocks.any(|(source, sink)| (Some(source), Some(sink)) == (from, to))
+    }
+}
+
 /// Cells that decide a block at least.
 pub(super) const BLOCK_CELLS_MIN: usize = 3;
 /// Part of the cells of a slow block that are slow.

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 
 use linerate_history::conclude::episodes::{CellRatio, Group};
 use linerate_model::finding::Finding;
-use linerate_model::fleet::{Cell, CellOutcome, FleetEffects, FleetMode, Measurement, Task};
+use linerate_model::fleet::{Cell, CellOutcome, FleetMode, HostId, Measurement, Task};
 
+use super::effects::Analysis;
 use super::{analyse, findings, is_slow};
 
 /// Rate of a cell that has not changed, in bit/s.
 const UNCHANGED_BPS: f64 = 1e9;
 
-/// The hosts and pairs that got slower, of each path and factor.
-pub fn group(cells: &[CellRatio<'_>]) -> Vec<Group> {
+/// The hosts, pairs and uplinks of racks that got slower, of each path and factor.
+pub fn group(cells: &[CellRatio<'_>], racks: &BTreeMap<HostId, String>) -> Vec<Group> {
     let mut treatments: BTreeMap<&str, Vec<(usize, Cell)>> = BTreeMap::new();
     for (place, of) in cells.iter().enumerate() {
         // Records of others may have any text as the name of a host.
@@ -34,35 +35,42 @@ pub fn group(cells: &[CellRatio<'_>]) -> Vec<Group> {
 
     treatments
         .into_values()
-        .flat_map(|cells| of_one(&cells))
+        .flat_map(|cells| of_one(&cells, racks))
         .collect()
 }
 
-fn of_one(cells: &[(usize, Cell)]) -> Vec<Group> {
-    let no_racks = BTreeMap::new();
+fn of_one(cells: &[(usize, Cell)], racks: &BTreeMap<HostId, String>) -> Vec<Group> {
     let all: Vec<&Cell> = cells.iter().map(|(_, cell)| cell).collect();
-    let Some(analysis) = analyse(&all, &no_racks) else {
+    let Some(analysis) = analyse(&all, racks) else {
         return Vec::new();
     };
-    let found = findings(&analysis, &no_racks);
-    found
+    findings(&analysis, racks)
         .into_iter()
-        .map(|finding| of_finding(&analysis.effects, cells, finding))
+        .map(|finding| of_finding(&analysis, racks, cells, finding))
         .collect()
 }
 
-fn of_finding(effects: &FleetEffects, cells: &[(usize, Cell)], finding: Finding) -> Group {
+fn of_finding(
+    analysis: &Analysis,
+    racks: &BTreeMap<HostId, String>,
+    cells: &[(usize, Cell)],
+    finding: Finding,
+) -> Group {
+    let effects = &analysis.effects;
+    let mut uplinks = analysis.uplinks.iter();
+    let uplink = uplinks.find(|uplink| uplink.name() == finding.subject);
     let mut hosts = effects.hosts.iter().filter(|host| is_slow(host));
     let host = hosts.find(|host| host.host.as_str() == finding.subject);
     // `a and b`, `a or b`; the finding about many pairs names none.
     let ends: Vec<&str> = finding.subject.split(' ').collect();
     let is_named = |id: &str| ends.len() != 3 || ends.contains(&id);
-    let is_member = |task: &Task| match host {
-        Some(of) => {
+    let is_member = |task: &Task| match (host, uplink) {
+        (Some(of), _) => {
             let (sends, receives) = (of.sends.is_slow, of.receives.is_slow);
             sends && task.source == of.host || receives && task.sink == of.host
         }
-        None => effects.pairs.iter().any(|pair| {
+        (None, Some(uplink)) => uplink.carries(racks.get(&task.source), racks.get(&task.sink)),
+        (None, None) => effects.pairs.iter().any(|pair| {
             let is_pair = (&pair.source, &pair.sink) == (&task.source, &task.sink);
             is_pair && is_named(pair.source.as_str()) && is_named(pair.sink.as_str())
         }),
@@ -97,11 +105,26 @@ mod tests {
         seed: u64,
         change: impl Fn(usize, &str, &str) -> Option<f64>,
     ) -> Vec<Episode> {
+        episodes(&grid(&HOSTS[..6], rounds, seed, change), group)
+    }
+
+    const HOSTS: [&str; 9] = [
+        "c01", "c02", "c03", "c04", "c05", "c06", "c07", "c08", "c09",
+    ];
+
+    fn grid(
+        hosts: &[&str],
+        rounds: usize,
+        seed: u64,
+        change: impl Fn(usize, &str, &str) -> Option<f64>,
+    ) -> Grid {
         let mut rng = Rng::with_seed(seed);
-        let hosts = ["c01", "c02", "c03", "c04", "c05", "c06"];
         let mut entries = Vec::new();
         for round in 1..=rounds {
-            for (source, sink) in hosts.iter().flat_map(|a| hosts.map(|b| (*a, b))) {
+            for (source, sink) in hosts
+                .iter()
+                .flat_map(|a| hosts.iter().map(move |b| (*a, *b)))
+            {
                 if source == sink {
                     continue;
                 }
@@ -120,7 +143,7 @@ mod tests {
         }
 
         let starts = (0..rounds as u64).map(|round| round * 600_000).collect();
-        episodes(&Grid::new(CELL_MEASURE, starts, entries), group)
+        Grid::new(CELL_MEASURE, starts, entries)
     }
 
     /// Subject, first round, round after which it was found, and the same of its end.
@@ -215,6 +238,34 @@ mod tests {
                 assert_eq!(found, subjects, "{name}, seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn uplink_that_becomes_slow_is_named_where_the_racks_are_known() {
+        let rack = |host: &str| HOSTS.iter().position(|one| *one == host).map(|at| at / 3);
+        let mut grid = grid(&HOSTS, 20, 1, |at, a, b| {
+            let passes = rack(a) != rack(b) && (rack(a) == Some(0) || rack(b) == Some(0));
+            Some(if at > 11 && passes { 0.2 } else { 1.0 })
+        });
+        let without = episodes(&grid, group);
+        assert!(
+            !without.iter().any(|one| one.subject.contains("uplink")),
+            "{without:?}"
+        );
+
+        let racks = HOSTS.iter().filter_map(|host| {
+            let name = format!("r{}", rack(host)?);
+            Some((host.parse().ok()?, name))
+        });
+        grid.racks = racks.collect();
+        let found = episodes(&grid, group);
+        let [episode] = found.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (&*episode.subject, episode.rows.len()),
+            ("uplink of r0", 36)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Signatures: which effects together name which part of a fleet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{EndEffect, HostEffect, HostId, PairEffect, PairSuspect};
@@ -75,13 +75,6 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
 }
 
 fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
-    let subject = match (&uplink.rack, uplink.blocks.as_slice()) {
-        (Some(rack), _) => format!("uplink of {rack}"),
-        (None, [(from, to)]) => format!("{from} to {to}"),
-        (None, blocks) => blocks
-            .first()
-            .map_or_else(String::new, |(from, to)| format!("between {from} and {to}")),
-    };
     let blocks: Vec<String> = uplink
         .blocks
         .iter()
@@ -109,22 +102,17 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
     let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the \
                 switches";
     because(
-        findings::UPLINK.about(subject, Confidence::High, next),
+        findings::UPLINK.about(uplink.name(), Confidence::High, next),
         statements,
     )
 }
 
 /// Slow pairs without those that a slow uplink explains, both directions of a pair as one finding.
 fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
-    let blocks: BTreeSet<(&str, &str)> = analysis
-        .uplinks
-        .iter()
-        .flat_map(|uplink| &uplink.blocks)
-        .map(|(from, to)| (from.as_str(), to.as_str()))
-        .collect();
     let is_explained = |pair: &PairEffect| {
-        let racks = racks.get(&pair.source).zip(racks.get(&pair.sink));
-        racks.is_some_and(|(from, to)| blocks.contains(&(from.as_str(), to.as_str())))
+        let (from, to) = (racks.get(&pair.source), racks.get(&pair.sink));
+        let mut uplinks = analysis.uplinks.iter();
+        uplinks.any(|uplink| uplink.carries(from, to))
     };
     let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
 

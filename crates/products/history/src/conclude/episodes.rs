@@ -1,9 +1,10 @@
 //! What rows of a grid that got worse together have in common: one episode each, from its first bad
 //! run to its recovery.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_document::number::counted;
+use linerate_model::fleet::HostId;
 
 use super::change_point::{AFTER, BEFORE};
 use super::grid::{Grid, GridRow, RowKey};
@@ -49,8 +50,8 @@ pub struct Group {
     pub members: Vec<usize>,
 }
 
-/// Finds the outliers among the cells of a fleet and their causes.
-pub type Grouping = fn(&[CellRatio<'_>]) -> Vec<Group>;
+/// Finds the outliers among the cells of a fleet and their causes, by the racks of its hosts.
+pub type Grouping = fn(&[CellRatio<'_>], &BTreeMap<HostId, String>) -> Vec<Group>;
 
 /// Ratio of a cell without a result.
 const ABSENT_RATIO: f64 = 1e-3;
@@ -118,7 +119,7 @@ fn begun(grid: &Grid, free: &[usize], at: usize, grouping: Grouping) -> Vec<Grou
         .iter()
         .filter_map(|row| Some((*row, ratio(&grid.rows[*row], at)?)))
         .unzip();
-    let mut groups = grouping(&ratios);
+    let mut groups = grouping(&ratios, &grid.racks);
     for group in &mut groups {
         group
             .members

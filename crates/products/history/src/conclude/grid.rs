@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::fleet::Task;
+use linerate_model::fleet::{FleetReport, HostId, Task};
 use linerate_model::measure::{MeasureInfo, MeasureName};
 use linerate_model::record::{Body, RunKind, RunRecord, RunState};
 use linerate_model::stats::median;
@@ -22,6 +22,8 @@ pub struct Grid {
     pub starts_unix_ms: Vec<u64>,
     /// In the order of their keys.
     pub rows: Vec<GridRow>,
+    /// Rack of each host whose rack is known.
+    pub racks: BTreeMap<HostId, String>,
 }
 
 /// A cell of a fleet, or a label.
@@ -135,17 +137,23 @@ impl Grid {
             measure,
             starts_unix_ms,
             rows: all.into_iter().map(row).collect(),
+            racks: BTreeMap::new(),
         }
     }
 
     /// The cells of the fleet runs among these records.
     pub fn of_fleet<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Self {
         let (mut starts, mut entries) = (Vec::new(), Vec::new());
+        let mut hosts = BTreeMap::new();
         for (run, record) in records.into_iter().enumerate() {
             starts.push(record.started_unix_ms);
             entries.extend(values(run, record).chain(lacking(run, record)));
+            hosts.extend(racks(record));
         }
-        Self::new(CELL_MEASURE, starts, entries)
+        Self {
+            racks: hosts,
+            ..Self::new(CELL_MEASURE, starts, entries)
+        }
     }
 
     /// Several paths or factors are in the rows.
@@ -167,13 +175,24 @@ fn values(run: usize, record: &RunRecord) -> impl Iterator<Item = GridEntry> {
     })
 }
 
-/// The cells that were planned in a run and have no result.
-pub fn lacking(run: usize, record: &RunRecord) -> impl Iterator<Item = GridEntry> {
-    let report = match &record.body {
+fn report(record: &RunRecord) -> Option<&FleetReport> {
+    match &record.body {
         Body::Fleet(fleet) if record.kind == RunKind::Fleet => fleet.report.as_deref(),
         _ => None,
-    };
-    let cells = report.into_iter().flat_map(|report| &report.cells);
+    }
+}
+
+/// The racks of the hosts of a run.
+pub fn racks(record: &RunRecord) -> impl Iterator<Item = (HostId, String)> {
+    let hosts = report(record)
+        .into_iter()
+        .flat_map(|report| &report.header.hosts);
+    hosts.filter_map(|host| Some((host.id.clone(), host.rack.clone()?)))
+}
+
+/// The cells that were planned in a run and have no result.
+pub fn lacking(run: usize, record: &RunRecord) -> impl Iterator<Item = GridEntry> {
+    let cells = report(record).into_iter().flat_map(|report| &report.cells);
     cells
         .filter(|cell| cell.usable().is_none())
         .map(move |cell| (run, RowKey::of_task(&cell.task), None))

@@ -62,20 +62,12 @@ impl GridReport<'_> {
         if !is_in_verdict {
             blocks.push(Block::List(self.changes()));
         }
-        let mut rows: Vec<&GridRow> = self.grid().rows.iter().collect();
+        let mut rows: Vec<(usize, &GridRow)> = self.grid().rows.iter().enumerate().collect();
         // Those with a change come first.
-        let changed: BTreeSet<usize> = self
-            .episodes
-            .iter()
-            .flat_map(|one| one.rows.clone())
-            .collect();
-        let first = |row: &&GridRow| {
-            let place = self.grid().rows.iter().position(|other| other == *row);
-            !place.is_some_and(|place| changed.contains(&place))
-        };
-        rows.sort_by_cached_key(first);
+        rows.sort_by_key(|(place, _)| !self.episodes.iter().any(|one| one.rows.contains(place)));
         let left_out = rows.len().saturating_sub(TEXT_ROWS_MAX);
-        rows.truncate(TEXT_ROWS_MAX);
+        let rows = rows.into_iter().map(|(_, row)| row).take(TEXT_ROWS_MAX);
+        let rows: Vec<&GridRow> = rows.collect();
 
         let points = |row: &&GridRow| {
             let values = row.values.iter().rev().take(POINTS).rev();
@@ -143,22 +135,25 @@ impl GridReport<'_> {
             count => format!(", and {}", counted(count - 1, "more change")),
         };
         let runs = self.grid().starts_unix_ms.len();
-        let longest = self
-            .grid()
-            .rows
-            .iter()
-            .map(|row| row.values.iter().flatten().count());
         match (self.open().last(), self.episodes.last()) {
             (Some(open), _) => open.sentence(|at| self.run(at)) + &others(self.open().count()),
             (None, Some(last)) => last.recovery(|at| self.run(at)).unwrap_or_default(),
-            (None, None) if longest.max().unwrap_or(0) < RUNS_MIN => {
-                format!(
-                    "no change in {}; one shows from {RUNS_MIN} runs on",
-                    counted(runs, "run")
-                )
+            (None, None) => {
+                let text = format!("no change in {}", counted(runs, "run"));
+                match self.longest() < RUNS_MIN {
+                    true => text + &format!("; one shows from {RUNS_MIN} runs on"),
+                    false => text,
+                }
             }
-            (None, None) => format!("no change in {}", counted(runs, "run")),
         }
+    }
+
+    /// Most results of a row.
+    fn longest(&self) -> usize {
+        let rows = self.grid().rows.iter();
+        rows.map(|row| row.values.iter().flatten().count())
+            .max()
+            .unwrap_or(0)
     }
 
     /// Every change with its recovery, the newest first.
@@ -191,17 +186,13 @@ impl GridReport<'_> {
         };
 
         let unit = grid.measure.info().unit;
-        let now = grid.rows.iter().filter_map(|row| {
-            let value = row.values.iter().rev().flatten().next()?;
-            Some((*value, self.name(row)))
-        });
-        let mut now: Vec<(f64, String)> = now.collect();
-        now.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let values: Vec<f64> = now.iter().map(|(value, _)| *value).collect();
-        let middle = median(&values).map(|value| Card::new("median now", unit.text(value), ""));
-        let lowest = now
-            .first()
-            .map(|(value, name)| Card::new("lowest now", unit.text(*value), &**name));
+        let newest = |row: &GridRow| row.values.iter().rev().copied().flatten().next();
+        let rows = grid.rows.iter();
+        let now = rows.filter_map(|row| Some((newest(row)?, self.name(row))));
+        let lowest = now.min_by(|a, b| a.0.total_cmp(&b.0));
+        let lowest = lowest.map(|(value, name)| Card::new("lowest now", unit.text(value), name));
+        let middle = middle(grid.rows.iter().map(newest));
+        let middle = middle.map(|value| Card::new("median now", unit.text(value), ""));
         let facts = [
             self.named.name.clone(),
             Some(counted(grid.starts_unix_ms.len(), "run")),
@@ -245,41 +236,36 @@ impl GridReport<'_> {
     /// All rows, or hosts where these are too many.
     fn lines(&self) -> Vec<Line<'_>> {
         let rows = &self.grid().rows;
-        if rows.len() <= ROWS_MAX || rows.iter().any(|row| !row.key.is_cell()) {
-            let line = |place: usize| {
-                let of_row = self.episodes.iter().filter(|one| one.rows.contains(&place));
-                Line {
-                    name: self.name(&rows[place]),
-                    shares: shares(&rows[place]),
-                    row: Some(&rows[place]),
-                    flags: of_row.map(|one| one.began).collect(),
-                }
+        let by_host = rows.len() > ROWS_MAX && rows.iter().all(|row| row.key.is_cell());
+        let mut places: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
+        for (place, row) in rows.iter().enumerate() {
+            let names = match by_host {
+                true => vec![(0, row.key.source.clone()), (0, row.key.sink.clone())],
+                false => vec![(place, self.name(row))],
             };
-            return (0..rows.len().min(ROWS_MAX)).map(line).collect();
+            for name in names {
+                places.entry(name).or_default().push(place);
+            }
         }
 
-        let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (place, row) in rows.iter().enumerate() {
-            hosts.entry(&row.key.source).or_default().push(place);
-            hosts.entry(&row.key.sink).or_default().push(place);
-        }
-        let line = |(host, places): (&str, Vec<usize>)| {
-            let of_rows: Vec<Vec<Option<f64>>> =
-                places.iter().map(|at| shares(&rows[*at])).collect();
-            let share = |run: usize| {
-                let shares: Vec<f64> = of_rows.iter().filter_map(|row| row[run]).collect();
-                median(&shares)
-            };
-            let subject = format!("host {host}");
-            let of_host = self.episodes.iter().filter(|one| one.subject == subject);
+        let line = |((_, name), places): ((usize, String), Vec<usize>)| {
+            let of_rows: Vec<_> = places.iter().map(|at| shares(&rows[*at])).collect();
+            let subject = format!("host {name}");
+            let flags = self.episodes.iter().filter(|one| match by_host {
+                true => one.subject == subject,
+                false => one.rows.contains(&places[0]),
+            });
             Line {
-                name: host.to_owned(),
-                shares: (0..self.grid().starts_unix_ms.len()).map(share).collect(),
-                row: None,
-                flags: of_host.map(|one| one.began).collect(),
+                shares: (0..self.grid().starts_unix_ms.len())
+                    .map(|run| middle(of_rows.iter().map(|row| row[run])))
+                    .collect(),
+                row: (!by_host).then(|| &rows[places[0]]),
+                flags: flags.map(|one| one.began).collect(),
+                name,
             }
         };
-        hosts.into_iter().map(line).collect()
+        let most = if by_host { usize::MAX } else { ROWS_MAX };
+        places.into_iter().take(most).map(line).collect()
     }
 
     fn heat(&self) -> HeatMap {
@@ -287,17 +273,10 @@ impl GridReport<'_> {
         let columns = self.columns();
         let unit = self.grid().measure.info().unit;
         let cell = |line: &Line<'_>, runs: &Vec<usize>| {
-            let of = |values: &dyn Fn(usize) -> Option<f64>| {
-                median(
-                    &runs
-                        .iter()
-                        .filter_map(|run| values(*run))
-                        .collect::<Vec<_>>(),
-                )
-            };
-            let share = of(&|run| line.shares[run]);
+            let share = middle(runs.iter().map(|run| line.shares[*run]));
             let percent = known(share, |share| format!("{:.0} %", 100.0 * share));
-            let value = line.row.and_then(|row| of(&|run| row.values[run]));
+            let value = line.row;
+            let value = value.and_then(|row| middle(runs.iter().map(|run| row.values[*run])));
             let shown = value.map_or(percent, |value| unit.text(value));
             let start = runs
                 .first()
@@ -351,33 +330,26 @@ impl GridReport<'_> {
     /// Runs of each column: one, or those of a stretch of time.
     fn columns(&self) -> Vec<Vec<usize>> {
         let starts = &self.grid().starts_unix_ms;
-        let is_fleet = self.named.first_round.is_some();
-        let longest = self
-            .grid()
-            .rows
-            .iter()
-            .map(|row| row.values.iter().flatten().count());
-        let count = match is_fleet {
-            true => starts.len(),
+        let count = match self.named.first_round {
+            Some(_) => starts.len(),
             // Each run is of one label.
-            false => longest.max().unwrap_or(1),
+            None => self.longest(),
         };
-        if is_fleet && count <= COLUMNS_MAX {
-            return (0..count).map(|run| vec![run]).collect();
-        }
-
+        let of_one = self.named.first_round.is_some() && count <= COLUMNS_MAX;
         let mut columns = vec![Vec::new(); count.clamp(1, COLUMNS_MAX)];
-        let (first, last) = (
-            starts.first().copied().unwrap_or(0),
-            starts.last().copied().unwrap_or(0),
-        );
-        let span = last.saturating_sub(first) + 1;
+        let first = starts.first().copied().unwrap_or(0);
+        let span = starts.last().map_or(0, |last| last.saturating_sub(first)) + 1;
         for (run, start) in starts.iter().enumerate() {
-            let place = (start.saturating_sub(first)) as usize * columns.len() / span as usize;
-            columns[place].push(run);
+            let by_time = start.saturating_sub(first) as usize * columns.len() / span as usize;
+            columns[if of_one { run } else { by_time }].push(run);
         }
         columns
     }
+}
+
+/// Median of those that there are.
+fn middle(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    median(&values.flatten().collect::<Vec<_>>())
 }
 
 /// Median of the runs of a row outside its degradations.
@@ -389,7 +361,7 @@ fn usual(row: &GridRow) -> Option<f64> {
         })
     };
     let good = (0..row.values.len()).filter(is_good);
-    median(&good.filter_map(|at| row.values[at]).collect::<Vec<_>>())
+    middle(good.map(|at| row.values[at]))
 }
 
 fn shares(row: &GridRow) -> Vec<Option<f64>> {
@@ -400,6 +372,8 @@ fn shares(row: &GridRow) -> Vec<Option<f64>> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::fleet::HostId;
+
     use super::*;
     use crate::conclude::episodes::{Group, episodes};
     use crate::conclude::grid::{CELL_MEASURE, RowKey};
@@ -423,7 +397,10 @@ mod tests {
     }
 
     /// All cells of the first host that got worse.
-    fn first_host(cells: &[crate::conclude::episodes::CellRatio<'_>]) -> Vec<Group> {
+    fn first_host(
+        cells: &[crate::conclude::episodes::CellRatio<'_>],
+        _: &BTreeMap<HostId, String>,
+    ) -> Vec<Group> {
         let of_host = (0..cells.len()).filter(|at| cells[*at].key.pair().0 == "h0");
         vec![Group {
             subject: "host h0".to_owned(),

@@ -7,7 +7,7 @@ use linerate_model::record::{RunId, RunKind, RunRow, RunState};
 use linerate_store::{Filter, Place, Sort, Store};
 
 use super::watch::SKIPPED;
-use crate::conclude::grid::{CELL_MEASURE, Grid, GridEntry, RowKey, lacking};
+use crate::conclude::grid::{CELL_MEASURE, Grid, GridEntry, RowKey, lacking, racks};
 
 /// Which runs are in a grid.
 #[derive(Debug, Clone, Default)]
@@ -103,7 +103,10 @@ fn of_fleet(store: &Store, filter: Filter, newest: &RunRow) -> Result<NamedGrid,
     }
 
     Ok(NamedGrid {
-        grid: Grid::new(CELL_MEASURE, starts(&rows), entries),
+        grid: Grid {
+            racks: racks(&store.load(newest.run_id)?).collect(),
+            ..Grid::new(CELL_MEASURE, starts(&rows), entries)
+        },
         name: filter.watch.or(filter.server),
         first_round: Some(earlier + 1),
     })

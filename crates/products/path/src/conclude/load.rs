@@ -178,10 +178,10 @@ fn window(phase: &PhaseResult) -> LoadWindow {
 }
 
 /// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None`
-/// without samples there, and where no byte arrived in the whole load.
+/// without a byte there: what arrived before it may have filled a buffer that is never read.
 pub fn goodput_bps(phase: &PhaseResult, direction: PathDirection) -> Option<f64> {
-    let has_moved = series::arrived_bytes(phase, direction) > 0;
-    rate(receiver(phase, direction), direction, window(phase)).filter(|_| has_moved)
+    let found = rate(receiver(phase, direction), direction, window(phase));
+    found.filter(|rate| *rate > 0.0)
 }
 
 /// Payload rate of a direction, where the phase loads it and the rate is plausible.
@@ -211,7 +211,7 @@ fn direction_rate(
         lacks(if is_silent {
             SILENT
         } else {
-            "no bytes were counted in the part that counts"
+            "no byte arrived in the part that counts"
         });
         return None;
     };

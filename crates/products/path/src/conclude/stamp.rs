@@ -42,11 +42,11 @@ pub(crate) fn stamp(measured: &Measured, report: &mut PathReport) {
                 .insert(absent::ONE_WAY_DELAY.to_owned(), reason);
         }
     }
-    if found.is_none() {
-        let reason = "the reflector copies sequence numbers, it does not count (stateless)";
+    if let Err(reason) = found {
         let key = absent::LOSS_BY_DIRECTION.to_owned();
         report.absent.insert(key, reason.to_owned());
     }
+    let found = found.ok();
 
     report.idle = Some(idle);
     report.stamp = Some(StampResult {

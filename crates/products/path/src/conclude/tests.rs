@@ -279,6 +279,33 @@ fn rate_of_a_window_that_starts_in_a_stall_is_what_the_path_carried() {
     assert!(is_near(down_bps, 95e6), "{down_bps:?}");
 }
 
+/// A server that never reads has what fits into its buffers.
+#[test]
+fn upload_that_stalls_before_the_window_has_no_rate() {
+    let mut input = usual();
+    let up = input.phases.iter_mut();
+    let up = up
+        .into_iter()
+        .find(|phase| phase.spec.kind == PhaseKind::Up)
+        .expect("an upload");
+    let counted = up.remote.as_mut().expect("the server's counts");
+    let early = counted.load.first().expect("samples").up_bytes.max(1);
+    counted
+        .load
+        .iter_mut()
+        .for_each(|sample| sample.up_bytes = early);
+
+    let report = conclude(&input);
+    assert_eq!(load_of(&report, PhaseKind::Up).up_bps, None);
+    let reason = report.absent.get(names::GOODPUT).map(String::as_str);
+    let expected = "no byte arrived in the part that counts";
+    assert!(
+        reason.is_some_and(|reason| reason.contains(expected)),
+        "{:?}",
+        report.absent
+    );
+}
+
 #[test]
 fn delays_count_in_the_window_and_queues_in_their_direction() {
     let report = conclude(&usual());

@@ -5,7 +5,6 @@ mod phase_over_iperf3;
 mod result;
 
 use linerate_doctor::observation::EndpointObservation;
-use linerate_doctor::path::ObservedPhase;
 use linerate_engine::dialect::native::client::Established;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::absent::{self, IPERF3_ONLY};
@@ -13,7 +12,7 @@ use linerate_model::path::{Dialect, PathSpec, PhaseKind, PhaseTransport};
 
 use super::examination::{Examination, Examined, Start};
 use super::identity;
-use super::side_measures::{self, Ended, SideMeasures};
+use super::side_measures::{self, Ended};
 use super::side_probe::Method;
 use super::steering::SharedObserver;
 use crate::conclude::unmeasured;
@@ -24,20 +23,6 @@ use phase_over_iperf3::{Finished, Iperf3Peer};
 /// Streams per direction of a load, unless the user sets them: a test of iperf3 keeps the number of
 /// its start.
 const STREAMS: u32 = 4;
-
-/// Values that no server of iperf3 can show.
-const MISSING: [&str; 10] = [
-    absent::RESPONSIVENESS,
-    absent::IN_BAND,
-    absent::ONE_WAY_DELAY,
-    absent::SERVER_RTT,
-    absent::LOSS_BY_PLACE,
-    absent::MTU_UP,
-    absent::MTU_DOWN,
-    absent::MARKS,
-    absent::UDP_TOKENS,
-    absent::RESUME,
-];
 
 /// Examines a path to a server of iperf3.
 pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Examined, Error> {
@@ -57,12 +42,9 @@ pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Exam
     planned
         .absent
         .retain(|(name, _)| name != PhaseKind::Size.name());
-    let peer = |method| Iperf3Peer {
-        side: SideMeasures::new(method, established.connect_time),
-        first: Some(established),
-        has_facts: false,
-    };
-    let mut examination = side_measures::begin(start, "iperf3", remote, target, &planned, peer);
+    let connect_time = established.connect_time;
+    let first = (established, connect_time);
+    let mut examination = side_measures::begin(start, "iperf3", remote, target, &planned, first);
 
     let is_interrupted =
         examination.run(&planned.phases, |examination, planned, progress| {
@@ -96,26 +78,9 @@ impl Examination<'_, Iperf3Peer> {
             ended,
         } = self.run_load(&spec, load, progress, observer.clone());
         self.peer.side.handshakes.extend(handshakes);
-        let reason = unmeasured(&result);
-
-        if result.local.elapsed_ns > 0 {
-            if reason.is_none() {
-                self.note_partial(&result);
-            }
-
-            let server = facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
-            self.peer.has_facts |= server.is_some();
-            let client = self.observation(&observer);
-            self.observed.push(ObservedPhase {
-                kind: spec.kind,
-                client,
-                server,
-                remote: None,
-            });
-            self.keep(result);
-        }
-
-        ended.and_then(|()| reason.map_or(Ok(()), |reason| Err(Ended::Failed(reason))))
+        let server = facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
+        self.peer.has_facts |= server.is_some();
+        self.keep_load(result, ended, &observer, server, None)
     }
 
     fn datagrams(&mut self, planned: &PlannedPhase) -> Result<(), Ended> {
@@ -139,9 +104,8 @@ impl Examination<'_, Iperf3Peer> {
         let facts = (!self.peer.has_facts).then_some(absent::SERVER_FACTS);
         // A test of iperf3 keeps the number of streams that it began with.
         let single = (self.test.spec.streams != Some(1)).then_some(absent::SINGLE_STREAM);
-        for figure in MISSING.into_iter().chain(facts).chain(single) {
-            self.lack(figure, IPERF3_ONLY);
-        }
+        let more = [Some(absent::SERVER_RTT), facts, single];
+        self.lack_all(more.into_iter().flatten(), IPERF3_ONLY);
     }
 }
 

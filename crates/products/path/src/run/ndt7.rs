@@ -5,7 +5,6 @@ mod transfer;
 
 use std::net::SocketAddr;
 
-use linerate_doctor::path::ObservedPhase;
 use linerate_engine::dialect::native::client::{Connection, Target, connect};
 use linerate_engine::tcp_whole;
 use linerate_model::interval::{TcpInterval, TcpLimits};
@@ -18,46 +17,18 @@ use linerate_model::path::{
 use linerate_model::{Event, EventSink, Flow, Stream, StreamId, StreamRole};
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{clock, socket, sockopt};
-use linerate_web::wire::client::Report;
+use linerate_web::wire::measurement::Measurement;
 
 use super::examination::{Examination, Examined, Start};
-use super::side_measures::{self, Ended, SideMeasures};
+use super::side_measures::{self, Ended, SidePeer};
 use super::side_probe::SideProber;
 use super::steering::{SharedObserver, ShownLoad};
-use crate::conclude::unmeasured;
 use crate::plan::{LoadPlan, PlannedPhase, plan};
 use crate::report::PhaseProgress;
-use transfer::{Failure, Transfer, Transferred};
-
-/// Values that no server of ndt7 can show.
-const MISSING: [&str; 11] = [
-    absent::RESPONSIVENESS,
-    absent::IN_BAND,
-    absent::ONE_WAY_DELAY,
-    absent::LOSS_BY_PLACE,
-    absent::MTU_UP,
-    absent::MTU_DOWN,
-    absent::MARKS,
-    absent::UDP_TOKENS,
-    absent::RESUME,
-    absent::SERVER_FACTS,
-    absent::DATAGRAMS,
-];
+use transfer::{Transfer, Transferred};
 
 /// A server of ndt7.
-struct Ndt7Peer {
-    /// The connection of the first test, until it begins.
-    first: Option<Connection>,
-    side: SideMeasures,
-    /// It reported the state of its kernel.
-    has_kernel: bool,
-}
-
-impl AsMut<SideMeasures> for Ndt7Peer {
-    fn as_mut(&mut self) -> &mut SideMeasures {
-        &mut self.side
-    }
-}
+type Ndt7Peer = SidePeer<Connection>;
 
 /// Examines a path to a server of ndt7.
 pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
@@ -70,12 +41,9 @@ pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
     target.connect_ns = Some(clock::as_ns(first.connect_time));
 
     let planned = plan(&test.spec, Dialect::Ndt7);
-    let peer = |method| Ndt7Peer {
-        side: SideMeasures::new(method, first.connect_time),
-        first: Some(first),
-        has_kernel: false,
-    };
-    let mut examination = side_measures::begin(start, "ndt7", remote, target, &planned, peer);
+    let connect_time = first.connect_time;
+    let first = (first, connect_time);
+    let mut examination = side_measures::begin(start, "ndt7", remote, target, &planned, first);
 
     let is_interrupted =
         examination.run(
@@ -86,10 +54,9 @@ pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
             },
         );
     examination.check_any(is_interrupted, NDT7_ONLY)?;
-    let kernel = (!examination.peer.has_kernel).then_some(absent::SERVER_RTT);
-    for figure in MISSING.into_iter().chain(kernel) {
-        examination.lack(figure, NDT7_ONLY);
-    }
+    let kernel = (!examination.peer.has_facts).then_some(absent::SERVER_RTT);
+    let more = [absent::SERVER_FACTS, absent::DATAGRAMS];
+    examination.lack_all(more.into_iter().chain(kernel), NDT7_ONLY);
     Ok(examination.end(is_interrupted))
 }
 
@@ -140,22 +107,9 @@ impl Examination<'_, Ndt7Peer> {
         result.local = own(&connection, direction, &moved);
         result.local.hops = self.peer.side.hops.end();
         result.remote = server(direction, &moved);
-        self.peer.has_kernel |= kernel(&moved.reports).is_some();
-        let reason = unmeasured(&result);
-        if result.local.elapsed_ns > 0 {
-            if reason.is_none() {
-                self.note_partial(&result);
-            }
-            self.keep_load(result, &observer);
-        }
-
-        match (ended, reason) {
-            (Ok(()), None) => Ok(()),
-            (Err(Failure::Interrupted), _) => Err(Ended::Interrupted),
-            (Err(Failure::Failed(reason)), _) | (Ok(()), Some(reason)) => {
-                Err(Ended::Failed(reason))
-            }
-        }
+        self.peer.has_facts |= kernel(&moved.reports).is_some();
+        let remote = result.remote.clone();
+        self.keep_load(result, ended, &observer, None, remote)
     }
 
     /// A connection to the address of the first one, so that all tests take one path.
@@ -169,17 +123,6 @@ impl Examination<'_, Ndt7Peer> {
             connect(&target, self.interrupts).map_err(|error| Ended::Failed(error.to_string()))?;
         self.peer.side.connected(connection.connect_time);
         Ok(connection)
-    }
-
-    fn keep_load(&mut self, result: PhaseResult, observer: &SharedObserver) {
-        let client = self.observation(observer);
-        self.observed.push(ObservedPhase {
-            kind: result.spec.kind,
-            client,
-            server: None,
-            remote: result.remote.clone(),
-        });
-        self.keep(result);
     }
 }
 
@@ -195,10 +138,10 @@ fn observe(
         PathDirection::Down => (StreamRole::Receiver, Flow::Reverse),
     };
     let stream = local.map(|local| Stream::new(StreamId(0), role, flow, local, remote));
-    let opened = stream.map(Event::StreamOpened);
     let started = Event::TestStarted {
         at_monotonic_ns: Some(clock::monotonic_ns()),
     };
+    let opened = stream.map(Event::StreamOpened);
     for event in opened.into_iter().chain([started]) {
         // An observer keeps events in memory.
         let _ = observer.event(&event);
@@ -212,11 +155,8 @@ fn own(connection: &Connection, direction: PathDirection, moved: &Transferred) -
     let tcp = tcp_info(&connection.fd).ok().filter(|_| is_up);
     let stream = StreamTotals {
         direction: Some(direction),
-        bytes: if is_up {
-            last.up_bytes
-        } else {
-            last.down_bytes
-        },
+        // A test has one direction.
+        bytes: last.up_bytes.max(last.down_bytes),
         local: socket::local_addr(&connection.fd).ok(),
         remote: Some(connection.remote),
         tcp: tcp.as_ref().map(tcp_whole),
@@ -233,10 +173,14 @@ fn own(connection: &Connection, direction: PathDirection, moved: &Transferred) -
 /// Counts of the server: of what it sends the state of its kernel, of what it receives the bytes
 /// over time. `None` where it reported nothing.
 fn server(direction: PathDirection, moved: &Transferred) -> Option<EndpointPhase> {
-    let elapsed_ns = moved.samples.last()?.at_ns;
-    let (load, streams) = match direction {
+    let last = moved.samples.last()?;
+    let mut end = EndpointPhase {
+        elapsed_ns: last.at_ns,
+        ..EndpointPhase::default()
+    };
+    match direction {
         PathDirection::Up => {
-            let sample = |report: &Report| {
+            let sample = |report: &Measurement| {
                 let (at_us, up_bytes) = report.received()?;
                 Some(LoadSample {
                     at_ns: at_us.checked_mul(1_000)?,
@@ -245,53 +189,39 @@ fn server(direction: PathDirection, moved: &Transferred) -> Option<EndpointPhase
                     streams: 1,
                 })
             };
-            let mut load: Vec<LoadSample> = moved.reports.iter().filter_map(sample).collect();
+            end.load = moved.reports.iter().filter_map(sample).collect();
             // Counts that decrease are no measurement.
-            load.dedup_by(|next, before| {
+            end.load.dedup_by(|next, before| {
                 next.at_ns <= before.at_ns || next.up_bytes < before.up_bytes
             });
-            (load, Vec::new())
         }
-        PathDirection::Down => {
-            let bytes = moved.samples.last()?.down_bytes;
-            let stream = StreamTotals {
-                direction: Some(direction),
-                bytes,
-                tcp: kernel(&moved.reports),
-                ..StreamTotals::default()
-            };
-            (Vec::new(), vec![stream])
-        }
-    };
-    let has_reported = !load.is_empty() || streams.iter().any(|stream| stream.tcp.is_some());
-    has_reported.then(|| EndpointPhase {
-        elapsed_ns,
-        load,
-        streams,
-        ..EndpointPhase::default()
-    })
+        PathDirection::Down => end.streams.push(StreamTotals {
+            direction: Some(direction),
+            bytes: last.down_bytes,
+            tcp: Some(kernel(&moved.reports)?),
+            ..StreamTotals::default()
+        }),
+    }
+    (!end.load.is_empty() || !end.streams.is_empty()).then_some(end)
 }
 
 /// The last state of the server's kernel.
-fn kernel(reports: &[Report]) -> Option<TcpInterval> {
+fn kernel(reports: &[Measurement]) -> Option<TcpInterval> {
     let info = reports.iter().rev().find_map(|report| report.tcp_info)?;
-    let limits = info
-        .busy_time
-        .zip(info.rwnd_limited)
-        .zip(info.snd_buf_limited);
+    let limits = || {
+        Some(TcpLimits {
+            busy_us: info.busy_time?,
+            rwnd_limited_us: info.rwnd_limited?,
+            sndbuf_limited_us: info.snd_buf_limited?,
+        })
+    };
     Some(TcpInterval {
         retransmits: info.total_retrans?.into(),
         rtt_us: info.rtt.unwrap_or(0),
         rttvar_us: info.rtt_var.unwrap_or(0),
         min_rtt_us: info.min_rtt,
         mss_bytes: info.snd_mss.unwrap_or(0),
-        limits: limits.map(
-            |((busy_us, rwnd_limited_us), sndbuf_limited_us)| TcpLimits {
-                busy_us,
-                rwnd_limited_us,
-                sndbuf_limited_us,
-            },
-        ),
+        limits: limits(),
         ..TcpInterval::default()
     })
 }

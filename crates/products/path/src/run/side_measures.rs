@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use linerate_doctor::observation::EndpointObservation;
+use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::hops::PathTrace;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::{
-    ConcurrentProbes, PathTarget, PhaseKind, PhaseResult, ProbeSample, absent,
+    ConcurrentProbes, EndpointPhase, PathTarget, PhaseKind, PhaseResult, ProbeSample, absent,
 };
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
@@ -15,8 +17,23 @@ use linerate_sys::poll::{self, Interest};
 use super::examination::{Examination, Examined, Start};
 use super::far_hops;
 use super::side_probe::{Method, SideProber};
+use super::steering::SharedObserver;
+use crate::conclude::unmeasured;
 use crate::plan::{PlannedPhase, PlannedTest};
 use crate::report::PhaseProgress;
+
+/// Values that no server without a protocol of ours can show.
+const MISSING: [&str; 9] = [
+    absent::RESPONSIVENESS,
+    absent::IN_BAND,
+    absent::ONE_WAY_DELAY,
+    absent::LOSS_BY_PLACE,
+    absent::MTU_UP,
+    absent::MTU_DOWN,
+    absent::MARKS,
+    absent::UDP_TOKENS,
+    absent::RESUME,
+];
 
 /// Why a phase did not reach its end.
 pub(super) enum Ended {
@@ -30,6 +47,15 @@ pub(super) struct SideMeasures {
     /// TCP handshakes of all tests.
     pub handshakes: Vec<ProbeSample>,
     pub hops: PathTrace,
+}
+
+/// A server whose protocol has no probes.
+pub(super) struct SidePeer<C> {
+    /// The connection of the first test, until it begins.
+    pub(super) first: Option<C>,
+    pub(super) side: SideMeasures,
+    /// It reported facts of its host, or the state of its kernel.
+    pub(super) has_facts: bool,
 }
 
 impl SideMeasures {
@@ -52,15 +78,16 @@ impl SideMeasures {
     }
 }
 
-/// Begins the examination of a path to such a server; `peer` gets how delays are measured.
-pub(super) fn begin<'a, P>(
+/// Begins the examination of a path to such a server, whose first connection was made within
+/// `connect_time`.
+pub(super) fn begin<'a, C>(
     start: Start<'a>,
     protocol: &str,
     remote: SocketAddr,
     target: PathTarget,
     planned: &PlannedTest,
-    peer: impl FnOnce(Method) -> P,
-) -> Examination<'a, P> {
+    (first, connect_time): (C, Duration),
+) -> Examination<'a, SidePeer<C>> {
     let test = start.test;
     start.observers.progress.line(&format!(
         "{}: an {protocol} server, {} s at most, identity unproven",
@@ -68,14 +95,19 @@ pub(super) fn begin<'a, P>(
     ));
 
     let (method, refusal) = Method::choose(test, remote);
-    let mut examination = start.begin(peer(method), remote, target, method.kind(), planned);
+    let peer = SidePeer {
+        first: Some(first),
+        side: SideMeasures::new(method, connect_time),
+        has_facts: false,
+    };
+    let mut examination = start.begin(peer, remote, target, method.kind(), planned);
     if let Some(reason) = refusal {
         examination.lack(absent::LOADED_RTT, reason);
     }
     examination
 }
 
-impl<P: AsMut<SideMeasures>> Examination<'_, P> {
+impl<C> Examination<'_, SidePeer<C>> {
     /// Runs all phases; true if a signal ended them.
     pub(super) fn run(
         &mut self,
@@ -93,7 +125,7 @@ impl<P: AsMut<SideMeasures>> Examination<'_, P> {
             self.observers.progress.clear();
 
             // Delays without load that are the handshakes of all tests are complete at the end.
-            let is_complete = kind != PhaseKind::Idle || self.peer.as_mut().method.needs_no_test();
+            let is_complete = kind != PhaseKind::Idle || self.peer.side.method.needs_no_test();
             match ran {
                 Ok(()) if self.input.phases.len() > known && is_complete => self.show_finished(),
                 Ok(()) => {}
@@ -116,6 +148,39 @@ impl<P: AsMut<SideMeasures>> Examination<'_, P> {
         Err(Error::failed(format!("{host}: {reason}")))
     }
 
+    /// Keeps a load and what both hosts did meanwhile.
+    pub(super) fn keep_load(
+        &mut self,
+        result: PhaseResult,
+        ended: Result<(), Ended>,
+        observer: &SharedObserver,
+        server: Option<EndpointObservation>,
+        remote: Option<EndpointPhase>,
+    ) -> Result<(), Ended> {
+        let reason = unmeasured(&result);
+        if result.local.elapsed_ns > 0 {
+            if reason.is_none() {
+                self.note_partial(&result);
+            }
+            let client = self.observation(observer);
+            self.observed.push(ObservedPhase {
+                kind: result.spec.kind,
+                client,
+                server,
+                remote,
+            });
+            self.keep(result);
+        }
+        ended.and_then(|()| reason.map_or(Ok(()), |reason| Err(Ended::Failed(reason))))
+    }
+
+    /// Values that such a server cannot show, and more of them.
+    pub(super) fn lack_all(&mut self, more: impl IntoIterator<Item = &'static str>, reason: &str) {
+        for figure in MISSING.into_iter().chain(more) {
+            self.lack(figure, reason);
+        }
+    }
+
     /// The report.
     pub(super) fn end(mut self, is_interrupted: bool) -> Examined {
         self.add_handshakes();
@@ -134,7 +199,7 @@ impl<P: AsMut<SideMeasures>> Examination<'_, P> {
         result.started_ns = clock::monotonic_ns();
         let mut ended = Ok(());
 
-        let method = self.peer.as_mut().method;
+        let method = self.peer.side.method;
         let prober = match method.needs_no_test() {
             true => Some(SideProber::start(method, self.test, self.remote, None).map_err(failed)?),
             false => None,
@@ -144,7 +209,7 @@ impl<P: AsMut<SideMeasures>> Examination<'_, P> {
             ended = wait(planned.spec.duration_max, self.interrupts);
         }
 
-        result.local.hops = self.peer.as_mut().hops.end();
+        result.local.hops = self.peer.side.hops.end();
         if let Some(prober) = prober {
             result.udp = prober.finish();
             result.local.elapsed_ns = clock::monotonic_ns().saturating_sub(result.started_ns);
@@ -158,7 +223,7 @@ impl<P: AsMut<SideMeasures>> Examination<'_, P> {
     pub(super) fn start_hops(&mut self) -> bool {
         let (test, server) = (self.test, self.remote);
         self.peer
-            .as_mut()
+            .side
             .hops
             .start(|| far_hops::open(test, server))
             .is_ok()
@@ -166,8 +231,8 @@ impl<P: AsMut<SideMeasures>> Examination<'_, P> {
 
     /// The handshakes of all tests precede their data.
     fn add_handshakes(&mut self) {
-        let handshakes = std::mem::take(&mut self.peer.as_mut().handshakes);
-        let needs_no_test = self.peer.as_mut().method.needs_no_test();
+        let handshakes = std::mem::take(&mut self.peer.side.handshakes);
+        let needs_no_test = self.peer.side.method.needs_no_test();
         let mut phases = self.input.phases.iter_mut();
         let Some(idle) = phases.find(|phase| phase.spec.kind == PhaseKind::Idle) else {
             return;
@@ -188,7 +253,7 @@ impl<P: AsMut<SideMeasures>> Examination<'_, P> {
     clippy::needless_pass_by_value,
     reason = "errors are passed by `map_err`"
 )]
-fn failed(error: std::io::Error) -> Ended {
+pub(super) fn failed(error: std::io::Error) -> Ended {
     Ended::Failed(error.to_string())
 }
 

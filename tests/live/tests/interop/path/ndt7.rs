@@ -15,14 +15,21 @@ const PORT: &str = "5201";
 
 /// A server in the namespace of the server.
 fn serve(net: &Net, is_ours: bool) -> Process {
+    match is_ours {
+        true => started(net, inside(&net.b, ours().path(), &["serve", "-p", PORT])),
+        false => foreign(net, &[]),
+    }
+}
+
+/// A server of another making.
+fn foreign(net: &Net, more: &[&str]) -> Process {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ndt7_server.py");
+    let words = [&[script, SERVER, PORT], more].concat();
+    started(net, inside(&net.b, Path::new("python3"), &words))
+}
+
+fn started(net: &Net, mut command: Command) -> Process {
     let state = std::env::temp_dir().join(&net.b);
-    let mut command = match is_ours {
-        true => inside(&net.b, ours().path(), &["serve", "-p", PORT]),
-        false => {
-            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ndt7_server.py");
-            inside(&net.b, Path::new("python3"), &[script, SERVER, PORT])
-        }
-    };
     command.env("XDG_STATE_HOME", &state);
     let server = Process::start(command);
     let is_ready = || server.stdout().contains("ready") || server.stderr().contains("listening");
@@ -105,6 +112,21 @@ fn timed_rates_are_those_of_the_link_with_the_state_of_the_servers_kernel() {
             }
         }
     }
+}
+
+/// What fits into the buffers of a server that never reads is no rate.
+#[test]
+fn upload_that_the_server_never_reads_has_a_reason_and_no_rate() {
+    let Some(net) = Net::new() else { return };
+    let _server = foreign(&net, &["unread"]);
+    let finished = test(&net, "--only up --time 4 --json -q");
+    let report = finished.json();
+    assert_eq!(report["phases"][0]["up_bps"], Value::Null, "{report:#}");
+    let absent = report["absent"].to_string();
+    assert!(
+        absent.contains("no byte arrived in the part that counts"),
+        "{absent}"
+    );
 }
 
 /// The window of the client is what the server's kernel waits for.

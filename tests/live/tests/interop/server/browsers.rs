@@ -465,53 +465,73 @@ fn browsers_wait_for_their_turn_and_a_server_without_them_serves_none() {
     }
 }
 
+/// A server in its namespace, whose page a Chromium in the other one has tested. Returns with it the
+/// stored result as the log has it.
+fn tested_in_chromium(net: &Net, directory: &Path) -> (Process, Value) {
+    let words = ["serve", "--log-format", "json"];
+    let server = Process::start(inside(&net.b, ours().path(), &words));
+    server.wait_for_stdout("browsers", 1);
+    let url = format!("http://{SERVER}:5201/?auto=1&label=room-7");
+    let words = ["--remote-debugging-port=0", &url];
+    let page = Process::start(chromium(net, directory, &words));
+    let stored = wait_for(Duration::from_secs(60), || logged(&server, "result"));
+    drop(page);
+
+    let stored = stored.unwrap_or_else(|| panic!("no result: {server:?}"));
+    assert_eq!(stored["label"], "room-7", "{stored}");
+    (server, stored)
+}
+
+/// The first event of this name in the log of a server.
+fn logged(server: &Process, name: &str) -> Option<Value> {
+    let stdout = server.stdout();
+    let mut lines = stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.find(|line| line["event"] == name)
+}
+
+/// Address of a stored result, and its page.
+fn shown_in_chromium(net: &Net, stored: &Value) -> (String, String) {
+    let path = stored["path"].as_str().expect("a path");
+    let url = format!("http://{SERVER}:5201{path}");
+    // The profile of the browser that was ended is locked for a while, and a browser may end before
+    // the page has its data.
+    let directory = tempfile::tempdir().expect("a directory");
+    let words = ["--virtual-time-budget=5000", "--dump-dom", &url];
+    let shown = wait_for(TIMEOUT, || {
+        let page = Process::start(chromium(net, directory.path(), &words)).finish();
+        Some(page.stdout).filter(|shown| shown.contains("data-done=\"yes\""))
+    });
+    (url, shown.expect("the page of a result"))
+}
+
+fn has_chromium() -> bool {
+    let has = Command::new("chromium").arg("--version").output().is_ok();
+    if !has {
+        skip("chromium is not installed");
+    }
+    has
+}
+
 /// A page of a server behind a router that shapes 100 Mbit/s down and 20 Mbit/s up.
 #[test]
 fn timed_the_page_in_chromium_shows_the_rates_of_a_shaped_path() {
-    if Command::new("chromium").arg("--version").output().is_err() {
-        return skip("chromium is not installed");
-    }
-    let Some(net) = Net::routed() else { return };
+    let Some(net) = has_chromium().then(Net::routed).flatten() else {
+        return;
+    };
     for (port, rate) in [(CLIENT_PORT, 100), (SERVER_PORT, 20)] {
         net.in_middle(&format!(
             "tc qdisc add dev {port} root tbf rate {rate}mbit burst 16kb latency 50ms"
         ));
     }
 
-    let words = ["serve", "--log-format", "json"];
-    let server = Process::start(inside(&net.b, ours().path(), &words));
-    server.wait_for_stdout("browsers", 1);
     let directory = tempfile::tempdir().expect("a directory");
-    let url = format!("http://{SERVER}:5201/?auto=1&label=room-7");
-    let page = Process::start(chromium(
-        &net,
-        directory.path(),
-        &["--remote-debugging-port=0", &url],
-    ));
-    let stored = wait_for(Duration::from_secs(60), || {
-        let stdout = server.stdout();
-        let mut lines = stdout
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines.find(|line| line["event"] == "result")
-    });
-    drop(page);
-
-    let stored = stored.unwrap_or_else(|| panic!("no result: {server:?}"));
-    assert_eq!(stored["label"], "room-7", "{stored}");
-    let url = format!(
-        "http://{SERVER}:5201{}",
-        stored["path"].as_str().expect("a path")
-    );
-    // The profile of the browser that was ended is locked for a while, and a browser may end before
-    // the page has its data.
-    let another = tempfile::tempdir().expect("a directory");
-    let words = ["--virtual-time-budget=5000", "--dump-dom", &url];
-    let shown = wait_for(TIMEOUT, || {
-        let page = Process::start(chromium(&net, another.path(), &words)).finish();
-        Some(page.stdout).filter(|shown| shown.contains("data-done=\"yes\""))
-    });
-    let shown = shown.expect("the page of a result");
+    let (server, stored) = tested_in_chromium(&net, directory.path());
+    // The name of the server is known to no client.
+    let announced = logged(&server, "browsers").expect("an address");
+    assert_eq!(announced["url"], format!("http://{SERVER}:5201/"));
+    let (url, shown) = shown_in_chromium(&net, &stored);
     let figure = |id: &str| {
         let text = shown
             .split_once(&format!("id=\"{id}\">"))
@@ -531,6 +551,24 @@ fn timed_the_page_in_chromium_shows_the_rates_of_a_shaped_path() {
         "{down} down, {up} up"
     );
     pictures(&net, directory.path(), &url);
+}
+
+/// Windows of 4 KiB are what the server's kernel waits for, whatever the browser does.
+#[test]
+#[ignore = "needs Chromium and root: make live SUITE=pages"]
+fn receive_window_of_the_browsers_host_is_named_as_the_limit() {
+    let Some(net) = has_chromium().then(Net::new).flatten() else {
+        return;
+    };
+    let small = ["-qw", "net.ipv4.tcp_rmem=4096 4096 8192"];
+    let is_set = inside(&net.a, Path::new("sysctl"), &small).status();
+    assert!(is_set.is_ok_and(|status| status.success()));
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_server, stored) = tested_in_chromium(&net, directory.path());
+    let (_, shown) = shown_in_chromium(&net, &stored);
+    let expected = "The receive window of this device limits the download";
+    assert!(shown.contains(expected), "{shown}");
 }
 
 /// Keeps a picture of a page at each width in the directory `LINERATE_SCREENSHOTS`.

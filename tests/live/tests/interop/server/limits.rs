@@ -245,9 +245,9 @@ fn address_lists_are_enforced_and_reloaded() {
     service.process.signal(Signal::HangUp);
     let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
     assert!(
-        warning["message"]
-            .as_str()
-            .is_some_and(|m| m.contains("stay as they were")),
+        warning["message"].as_str().is_some_and(
+            |m| m.contains("access lists, limits, tokens and certificates stay as they were")
+        ),
         "{warning}"
     );
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
@@ -290,7 +290,7 @@ fn hang_up_takes_over_lists_and_limits_of_the_options_file() {
         let warnings = service.wait_for_events("warning", before + 1, TIMEOUT);
         let message = warnings[before]["message"].as_str().unwrap_or_default();
         assert!(
-            message.contains("the settings stay as they were"),
+            message.contains("limits, tokens and certificates stay as they were"),
             "{message}"
         );
     }

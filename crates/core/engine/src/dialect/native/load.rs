@@ -6,8 +6,6 @@ mod frame_writer;
 mod pump;
 mod run;
 mod subflows;
-mod wire;
 
 pub(super) use echo::{EchoSamples, EchoSchedule};
 pub(super) use run::{LoadRun, LoadStream};
-pub(super) use wire::Wire;

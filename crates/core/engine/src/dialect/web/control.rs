@@ -8,7 +8,7 @@ use linerate_sys::sockopt;
 use linerate_web::wire::frame::{self, FrameReader, Message, Opcode};
 use linerate_web::wire::page::MESSAGE_BYTES_MAX;
 
-use super::layer::Layer;
+use crate::layer::Layer;
 
 /// An open one.
 pub(super) struct Control {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use linerate_web::wire::request::{HeadError, Request};
 
-use super::layer::Layer;
 use super::logins::Login;
+use crate::layer::Layer;
 use crate::server::listeners::accepted::Accepted;
 
 /// One of them.

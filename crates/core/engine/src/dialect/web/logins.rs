@@ -8,7 +8,7 @@ use linerate_iperf3::wire::auth::Refusal;
 use linerate_model::network::Network;
 use linerate_model::spec::ServerAuth;
 use linerate_sys::Result as OsResult;
-use linerate_web::wire::request::{Credentials, Request};
+use linerate_web::wire::request::Request;
 
 use crate::server::blocking_pool::BlockingPool;
 use crate::server::limits::address_queue::AddressQueue;
@@ -52,9 +52,8 @@ impl Logins {
         id: u64,
         peer: SocketAddr,
         request: Request,
-        credentials: Credentials,
+        (user, password): (String, String),
     ) -> Login {
-        let Credentials { user, password } = credentials;
         let login = Login {
             request,
             user: user.clone(),

@@ -11,9 +11,10 @@ use linerate_web::wire::frame::{self, FrameReader, HEAD_BYTES_MAX, Message, Opco
 use linerate_web::wire::measurement::{AppInfo, ConnectionInfo, Measurement, TcpInfo};
 use linerate_web::wire::{self};
 
-use super::layer::Layer;
+use crate::data::duplex::Duplex;
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, FramePayload, Pump, Pumped, Scratch};
+use crate::layer::Layer;
 use crate::measure::counters::StreamCounters;
 
 /// What a data connection does.
@@ -41,7 +42,6 @@ pub(super) struct WebPump {
     other_bytes: u64,
     start_ns: u64,
     next_measurement_ns: u64,
-    /// A sender reads when it was blocked, and not before this time.
     next_read_ns: u64,
     /// This end has sent its close frame, or is about to.
     is_closing: bool,
@@ -67,10 +67,6 @@ const CLOSE_POLL_NS: u64 = 20_000_000;
 const MESSAGES_BYTES_MAX: usize = 4096;
 /// Payload from which it is discarded in the kernel instead of copied and skipped.
 const DISCARD_BYTES_MIN: usize = 32 << 10;
-/// Writes and reads per pump, so that a stop is seen soon.
-const CALLS_PER_PUMP: u32 = 8;
-/// Between two reads of a sender that is never blocked.
-const READ_PERIOD_NS: u64 = 500_000;
 
 impl WebPump {
     pub(super) fn new(inputs: PumpInputs, plan: DataPlan) -> Result<Self, OsError> {
@@ -106,43 +102,14 @@ impl WebPump {
         self.on_time(now_ns);
         self.flush()?;
 
-        // A sender receives control frames alone; a read for each write would be a system call for
-        // nothing.
-        let skips_read = self.payload.is_some() && now_ns < self.next_read_ns;
-        let (mut may_read, mut may_write) = (!skips_read, true);
-        let (room, before) = (scratch.room_bytes, self.moved_bytes());
-
-        for _ in 0..CALLS_PER_PUMP {
-            let moved = usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX);
-            let left = room.saturating_sub(moved);
-            if left == 0 {
-                break;
-            }
-
-            may_read = may_read && self.read(scratch, left)?;
-            may_write = self.write()?;
-            if !may_read && !may_write {
-                break;
-            }
-        }
-
-        if skips_read && !may_write {
-            // An event of before may have been for what has arrived.
-            may_read = self.read(scratch, room)?;
-        }
+        let has_moved = self.take_turns(now_ns, scratch)?;
         if self.peer_closed && self.current.is_none() && !self.has_unsent() {
             return Err(Ended::AmountReached);
         }
 
-        if may_read || may_write {
-            self.next_read_ns = if may_read {
-                now_ns
-            } else {
-                now_ns + READ_PERIOD_NS
-            };
+        if has_moved {
             return Ok(Pumped::Again);
         }
-        self.next_read_ns = 0;
         if !self.is_closing {
             return Ok(Pumped::Blocked);
         }
@@ -178,21 +145,21 @@ impl WebPump {
             bytes_received: info.bytes_received,
             bytes_retrans: info.bytes_retransmitted,
             delivery_rate: info.delivery_rate_bps.map(|rate| rate / 8),
-            elapsed_time: elapsed_us,
+            elapsed_time: Some(elapsed_us),
             min_rtt: info.min_rtt_us,
-            rtt: info.rtt_us,
-            rtt_var: info.rttvar_us,
+            rtt: Some(info.rtt_us),
+            rtt_var: Some(info.rttvar_us),
             rwnd_limited: info.rwnd_limited_us,
             snd_buf_limited: info.sndbuf_limited_us,
-            snd_mss: info.snd_mss_bytes,
-            total_retrans: info.retransmits_total,
+            snd_mss: Some(info.snd_mss_bytes),
+            total_retrans: Some(info.retransmits_total),
         });
         wire::json(&Measurement {
-            app_info: AppInfo {
+            app_info: Some(AppInfo {
                 elapsed_time: elapsed_us,
                 num_bytes: self.counters.read().bytes,
-            },
-            connection_info: is_first.then_some(&self.plan.ends),
+            }),
+            connection_info: is_first.then(|| self.plan.ends.clone()),
             origin: "server",
             test: if self.plan.is_download {
                 "download"
@@ -208,33 +175,6 @@ impl WebPump {
             self.is_closing = true;
             self.close_deadline_ns = clock::monotonic_ns() + CLOSE_NS;
             self.messages.extend(frame::close(code, reason));
-        }
-    }
-
-    /// Reads once, at most `room` bytes; false when nothing has arrived.
-    fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended> {
-        let counted = self.reader.counted_left().min(room);
-        if counted >= DISCARD_BYTES_MIN {
-            let discarded = self.plan.layer.discard(&self.fd, counted);
-            return match self.received(discarded)? {
-                Some(len) => {
-                    self.reader.skip(len);
-                    self.counters.add(len as u64, 1);
-                    Ok(true)
-                }
-                None => Ok(false),
-            };
-        }
-
-        let buffer = scratch.bytes().map_err(Ended::Failed)?;
-        let room = room.min(buffer.len());
-        let buffer = buffer.get_mut(..room).unwrap_or_default();
-        let received = self.plan.layer.recv(&self.fd, buffer);
-        match self.received(received)? {
-            Some(len) => self
-                .feed(buffer.get(..len).unwrap_or_default())
-                .map(|()| true),
-            None => Ok(false),
         }
     }
 
@@ -300,22 +240,6 @@ impl WebPump {
         Ok(())
     }
 
-    /// Writes once; false when there is nothing to write, or no room.
-    fn write(&mut self) -> Result<bool, Ended> {
-        let is_between = self.current.is_none();
-        let written = if is_between && !self.messages.is_empty() {
-            self.write_messages()
-        } else if is_between && !self.begin_frame() {
-            return Ok(false);
-        } else {
-            self.write_frame()
-        };
-        match written {
-            Ok(()) => Ok(true),
-            Err(error) => self.blocked(error).map(|()| false),
-        }
-    }
-
     /// Sends what the layer has taken.
     fn flush(&mut self) -> Result<(), Ended> {
         let flushed = self.plan.layer.flush(&self.fd);
@@ -378,9 +302,60 @@ impl WebPump {
         }
         Ok(())
     }
+}
+
+impl Duplex for WebPump {
+    fn is_sender(&self) -> bool {
+        self.payload.is_some()
+    }
 
     fn moved_bytes(&self) -> u64 {
         self.counters.read().bytes + self.other_bytes
+    }
+
+    fn next_read_ns(&mut self) -> &mut u64 {
+        &mut self.next_read_ns
+    }
+
+    fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended> {
+        let counted = self.reader.counted_left().min(room);
+        if counted >= DISCARD_BYTES_MIN {
+            let discarded = self.plan.layer.discard(&self.fd, counted);
+            return match self.received(discarded)? {
+                Some(len) => {
+                    self.reader.skip(len);
+                    self.counters.add(len as u64, 1);
+                    Ok(true)
+                }
+                None => Ok(false),
+            };
+        }
+
+        let buffer = scratch.bytes().map_err(Ended::Failed)?;
+        let room = room.min(buffer.len());
+        let buffer = buffer.get_mut(..room).unwrap_or_default();
+        let received = self.plan.layer.recv(&self.fd, buffer);
+        match self.received(received)? {
+            Some(len) => self
+                .feed(buffer.get(..len).unwrap_or_default())
+                .map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn write(&mut self) -> Result<bool, Ended> {
+        let is_between = self.current.is_none();
+        let written = if is_between && !self.messages.is_empty() {
+            self.write_messages()
+        } else if is_between && !self.begin_frame() {
+            return Ok(false);
+        } else {
+            self.write_frame()
+        };
+        match written {
+            Ok(()) => Ok(true),
+            Err(error) => self.blocked(error).map(|()| false),
+        }
     }
 }
 

@@ -2,21 +2,26 @@
 
 mod files;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use files::ResultFiles;
 
-/// Results by their names.
+/// The results, in the order in which they were stored.
 pub(super) struct Results {
-    texts: HashMap<String, String>,
-    /// In the order in which they were stored, with the time: ms since 1970.
-    names: VecDeque<(String, u64)>,
+    kept: VecDeque<Stored>,
     bytes: usize,
     keep_ms: u64,
     files: Option<ResultFiles>,
+}
+
+struct Stored {
+    name: String,
+    text: String,
+    /// ms since 1970.
+    at_ms: u64,
 }
 
 /// Most results; one more replaces the oldest.
@@ -27,8 +32,7 @@ const BYTES_MAX: usize = 64 << 20;
 impl Results {
     pub(super) fn new(keep: Duration) -> Self {
         Self {
-            texts: HashMap::new(),
-            names: VecDeque::new(),
+            kept: VecDeque::new(),
             bytes: 0,
             keep_ms: u64::try_from(keep.as_millis()).unwrap_or(u64::MAX),
             files: None,
@@ -42,32 +46,29 @@ impl Results {
     pub(super) fn open(&mut self, directory: &Path, now_ms: u64) -> io::Result<()> {
         let (files, saved) = ResultFiles::open(directory)?;
         self.files = Some(files);
-        for (stored_ms, name) in saved {
+        for (at_ms, name) in saved {
             match files::read(directory, &name) {
-                Some(text) => self.insert(name, text, stored_ms, now_ms),
-                None => self.remove_file(name),
+                Some(text) => self.insert(name, text, at_ms, now_ms),
+                None => self.write(name, None),
             }
         }
         Ok(())
     }
 
     pub(super) fn store(&mut self, name: String, text: String, now_ms: u64) {
-        if let Some(files) = &self.files {
-            files.write(name.clone(), text.clone());
-        }
+        self.write(name.clone(), Some(text.clone()));
         self.insert(name, text, now_ms, now_ms);
     }
 
     pub(super) fn get(&mut self, name: &str, now_ms: u64) -> Option<&str> {
         self.expire(now_ms);
-        self.texts.get(name).map(String::as_str)
+        let found = self.kept.iter().find(|stored| stored.name == name);
+        found.map(|stored| stored.text.as_str())
     }
 
     /// All of them, the oldest first.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.names
-            .iter()
-            .filter_map(|(name, _)| self.texts.get(name).map(String::as_str))
+        self.kept.iter().map(|stored| stored.text.as_str())
     }
 
     /// Why results are not in the directory, once per failure.
@@ -75,28 +76,27 @@ impl Results {
         self.files.as_ref().and_then(ResultFiles::failure)
     }
 
-    fn insert(&mut self, name: String, text: String, stored_ms: u64, now_ms: u64) {
+    fn insert(&mut self, name: String, text: String, at_ms: u64, now_ms: u64) {
         self.bytes += text.len();
-        self.names.push_back((name.clone(), stored_ms));
-        self.texts.insert(name, text);
+        self.kept.push_back(Stored { name, text, at_ms });
         self.expire(now_ms);
     }
 
     fn expire(&mut self, now_ms: u64) {
-        while let Some((_, stored_ms)) = self.names.front()
-            && (self.names.len() > RESULTS_MAX
-                || self.bytes > BYTES_MAX
-                || now_ms.saturating_sub(*stored_ms) >= self.keep_ms)
-            && let Some((oldest, _)) = self.names.pop_front()
+        let is_full =
+            |results: &Self| results.kept.len() > RESULTS_MAX || results.bytes > BYTES_MAX;
+        while let Some(oldest) = self.kept.front()
+            && (is_full(self) || now_ms.saturating_sub(oldest.at_ms) >= self.keep_ms)
+            && let Some(oldest) = self.kept.pop_front()
         {
-            self.bytes -= self.texts.remove(&oldest).unwrap_or_default().len();
-            self.remove_file(oldest);
+            self.bytes -= oldest.text.len();
+            self.write(oldest.name, None);
         }
     }
 
-    fn remove_file(&self, name: String) {
+    fn write(&self, name: String, text: Option<String>) {
         if let Some(files) = &self.files {
-            files.remove(name);
+            files.write(name, text);
         }
     }
 }
@@ -120,6 +120,6 @@ mod tests {
         for number in 0..=RESULTS_MAX {
             results.store(number.to_string(), String::new(), late);
         }
-        assert!(results.names.len() == RESULTS_MAX && results.get("c", late).is_none());
+        assert!(results.kept.len() == RESULTS_MAX && results.get("c", late).is_none());
     }
 }

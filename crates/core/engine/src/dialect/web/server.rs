@@ -17,7 +17,7 @@ use linerate_model::spec::ServerSpec;
 use linerate_model::{Direction, Failure, ServerEvent, TestSpec};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{OsError, clock};
-use linerate_web::wire::page::{PAGE, PROTOCOL};
+use linerate_web::wire::page::{self, PROTOCOL};
 use linerate_web::wire::request::{Request, Upgrade};
 use linerate_web::wire::{NDT7, response};
 
@@ -313,7 +313,7 @@ impl WebServer {
         ) {
             (_, Some(text)) => response::with_body("200 OK", "application/json", text.as_bytes()),
             (None, _) if path == "/" || name.is_some() => {
-                response::with_body("200 OK", "text/html", PAGE.as_bytes())
+                response::with_body("200 OK", "text/html", page::page().as_bytes())
             }
             _ => response::line("404 Not Found", "There is nothing here."),
         }

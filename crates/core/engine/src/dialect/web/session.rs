@@ -15,11 +15,11 @@ use linerate_web::wire::page::{Stopped, Welcome};
 use linerate_web::wire::{self};
 
 use super::control::Control;
-use super::layer::Layer;
 use super::load::Load;
 use super::pump::DataPlan;
 use crate::data::quota::Quota;
 use crate::error::failure;
+use crate::layer::Layer;
 use crate::server::context::ServerContext;
 use crate::server::dialect;
 use crate::server::liveness::Liveness;
@@ -271,8 +271,5 @@ impl dialect::Session for Session {
 
 /// A name that cannot be guessed.
 pub(super) fn hexadecimal() -> String {
-    random::bytes::<16>()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    random::hexadecimal::<16>()
 }

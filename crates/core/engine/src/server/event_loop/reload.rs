@@ -6,26 +6,26 @@ use linerate_model::policy::ServerPolicy;
 use super::Server;
 use crate::server::access::{AccessError, AccessList, read_text};
 
+/// What a reload replaces as a whole or not at all.
+const ALL_RELOADED: &str = "access lists, limits, tokens and certificates";
+
 impl Server<'_> {
     /// Takes over the settings as they are now, or the files of those there are.
     pub(super) fn on_reload(&mut self) {
-        let (policy, mut warnings) = match self.interrupts.settings() {
-            None => (self.spec.policy.clone(), Vec::new()),
-            Some(Ok(settings)) => settings,
-            Some(Err(error)) => {
-                let text = format!("the settings stay as they were: {error}");
-                return self.context.out.warning(&text);
-            }
-        };
-        match self.reload(policy) {
-            Ok(failed) => {
-                warnings.extend(failed);
+        let settings = self.interrupts.settings();
+        let settings = settings.unwrap_or_else(|| Ok((self.spec.policy.clone(), Vec::new())));
+        let reloaded = settings.and_then(|(policy, warnings)| {
+            let failed = self.reload(policy).map_err(|error| error.to_string())?;
+            Ok([warnings, failed].concat())
+        });
+
+        let warnings = match reloaded {
+            Ok(warnings) => {
                 self.context.out.server_event(&ServerEvent::Reloaded);
+                warnings
             }
-            Err(error) => {
-                warnings.push(format!("the lists of addresses stay as they were: {error}"));
-            }
-        }
+            Err(error) => vec![format!("{ALL_RELOADED} stay as they were: {error}")],
+        };
         for warning in warnings {
             self.context.out.warning(&warning);
         }

@@ -21,24 +21,13 @@ use super::result::{self, Collected};
 use crate::plan::{LoadPlan, headers_bytes};
 use crate::report::PhaseProgress;
 use crate::run::examination::Examination;
-use crate::run::side_measures::{Ended, SideMeasures, sample, wait};
+use crate::run::side_measures::{Ended, SidePeer, sample, wait};
 use crate::run::side_probe::{Method, SideProber};
 use crate::run::steering::{SharedObserver, ShownLoad};
 use crate::spec::PathTest;
 
 /// A server of iperf3.
-pub(super) struct Iperf3Peer {
-    /// The connection of the first test, until it begins.
-    pub first: Option<Established>,
-    pub has_facts: bool,
-    pub side: SideMeasures,
-}
-
-impl AsMut<SideMeasures> for Iperf3Peer {
-    fn as_mut(&mut self) -> &mut SideMeasures {
-        &mut self.side
-    }
-}
+pub(super) type Iperf3Peer = SidePeer<Established>;
 
 /// Result of a test.
 pub(super) struct Finished {

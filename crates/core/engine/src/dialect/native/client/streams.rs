@@ -15,7 +15,8 @@ use linerate_sys::{clock, sockopt, stream_io};
 use linerate_trust::{ClientConfig, ClientSession};
 
 use super::prober::ProbeTarget;
-use crate::dialect::native::load::{EchoSamples, EchoSchedule, LoadStream, Wire};
+use crate::dialect::native::load::{EchoSamples, EchoSchedule, LoadStream};
+use crate::layer::Layer;
 use crate::tls_stream::TlsStream;
 
 /// Parameters that the streams of a phase share.
@@ -44,7 +45,7 @@ pub(super) struct OpeningStream {
     /// Until then it is connected and answered.
     end: Instant,
     /// Absent until it is connected.
-    wire: Option<Wire>,
+    layer: Option<Layer>,
     answer: Vec<u8>,
 }
 
@@ -71,7 +72,7 @@ impl OpeningStream {
             fd,
             wanted,
             end: Instant::now() + OPEN_TIMEOUT,
-            wire: None,
+            layer: None,
             answer: Vec::with_capacity(ANSWER_LEN),
         })
     }
@@ -94,9 +95,9 @@ impl OpeningStream {
             };
         }
 
-        if self.wire.is_none() {
+        if self.layer.is_none() {
             socket::take_error(&self.fd)?;
-            self.wire = Some(self.send_head(plan)?);
+            self.layer = Some(self.send_head(plan)?);
             epoll.modify(&self.fd, u64::from(self.wanted.number), Interest::READ)?;
         }
 
@@ -121,7 +122,7 @@ impl OpeningStream {
         }
     }
 
-    fn send_head(&self, plan: &StreamPlan) -> io::Result<Wire> {
+    fn send_head(&self, plan: &StreamPlan) -> io::Result<Layer> {
         let head = StreamHead {
             kind: StreamKind::Load,
             flags: match self.wanted.direction {
@@ -134,13 +135,13 @@ impl OpeningStream {
         };
         if plan.transport != PhaseTransport::Tls {
             stream_io::send(&self.fd, &head.encode())?;
-            return Ok(Wire::Plain);
+            return Ok(Layer::Plain);
         }
 
         let mut stream = TlsStream::client(ClientSession::new(&plan.tls));
         stream.send_before(&head.encode());
         stream.flush(&self.fd)?;
-        Ok(Wire::Tls(Box::new(stream)))
+        Ok(Layer::Tls(Box::new(stream)))
     }
 
     /// The stream, once it is accepted.
@@ -150,7 +151,7 @@ impl OpeningStream {
             fd: self.fd,
             number: self.wanted.number,
             direction: self.wanted.direction,
-            wire: self.wire.unwrap_or(Wire::Plain),
+            layer: self.layer.unwrap_or(Layer::Plain),
             echo: echoes.map(|echoes| EchoSchedule::new(Arc::clone(echoes), clock::monotonic_ns())),
         }
     }

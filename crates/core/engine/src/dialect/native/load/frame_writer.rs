@@ -8,8 +8,8 @@ use std::os::fd::AsFd;
 use linerate_native::wire::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
 use linerate_sys::Result as OsResult;
 
-use super::Wire;
 use crate::data::worker::FramePayload;
+use crate::layer::Layer;
 
 /// Writes frames to one stream.
 pub(super) struct FrameWriter {
@@ -81,7 +81,7 @@ impl FrameWriter {
     /// One write.
     pub(super) fn write(
         &mut self,
-        wire: &mut Wire,
+        layer: &mut Layer,
         fd: impl AsFd,
         now_ns: u64,
     ) -> io::Result<WriteResult> {
@@ -104,9 +104,9 @@ impl FrameWriter {
         let written = match &self.data {
             Some(data) if frame.payload_len > 0 => {
                 let payload = data.part(head.len(), frame.payload_len - payload_written);
-                wire.write(&fd, &[IoSlice::new(head), IoSlice::new(payload)])?
+                layer.send_slices(&fd, &[IoSlice::new(head), IoSlice::new(payload)])?
             }
-            _ => wire.write(&fd, &[IoSlice::new(head)])?,
+            _ => layer.send(&fd, head)?,
         };
         let head_written = written.min(head.len());
 
@@ -192,7 +192,7 @@ mod tests {
         let _receiver = listener.accept().expect("a connection");
         let mut writer = FrameWriter::of_data(0, &sender, 0).expect("memory");
         let write = |writer: &mut FrameWriter, now_ns| match writer.write(
-            &mut Wire::Plain,
+            &mut Layer::Plain,
             sender.as_fd(),
             now_ns,
         ) {

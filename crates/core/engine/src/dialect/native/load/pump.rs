@@ -7,38 +7,34 @@ use std::sync::Arc;
 use linerate_native::wire::stream_frame::{Frame, FrameReader};
 use linerate_sys::{OsError, clock};
 
+use super::EchoSchedule;
 use super::frame_writer::{FrameWriter, WriteResult};
-use super::{EchoSchedule, Wire};
+use crate::data::duplex::Duplex;
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
+use crate::layer::Layer;
 use crate::measure::counters::StreamCounters;
 
 /// Sends or receives a load, requests echoes if it has a schedule, and answers those of the peer.
 pub(super) struct LoadPump {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
-    wire: Wire,
+    layer: Layer,
     reader: FrameReader,
     writer: FrameWriter,
     echo: Option<EchoSchedule>,
     is_sender: bool,
     /// Bytes beside the payload: echoes, and the replies to them.
     other_bytes: u64,
-    /// A sender reads when it was blocked, and not before this time.
     next_read_ns: u64,
 }
-
-/// Writes and reads per pump, so that a stop is seen soon.
-const CALLS_PER_PUMP: u32 = 8;
-/// Between two reads of a sender that is never blocked.
-const READ_PERIOD_NS: u64 = 500_000;
 
 impl LoadPump {
     pub(super) fn new(
         inputs: PumpInputs,
         stream: u16,
         is_sender: bool,
-        wire: Wire,
+        layer: Layer,
         echo: Option<EchoSchedule>,
     ) -> Result<Self, OsError> {
         let PumpInputs {
@@ -56,7 +52,7 @@ impl LoadPump {
         Ok(Self {
             fd,
             counters,
-            wire,
+            layer,
             reader,
             writer,
             echo,
@@ -66,12 +62,33 @@ impl LoadPump {
         })
     }
 
-    /// Reads once, at most `room` bytes; false when nothing has arrived.
+    /// Sends what is encrypted and still waits.
+    fn flush(&mut self) -> Result<bool, Ended> {
+        match self.layer.flush(&self.fd) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(Ended::Failed(error)),
+            _ => Ok(false),
+        }
+    }
+}
+
+impl Duplex for LoadPump {
+    fn is_sender(&self) -> bool {
+        self.is_sender
+    }
+
+    fn moved_bytes(&self) -> u64 {
+        self.counters.read().bytes + self.other_bytes
+    }
+
+    fn next_read_ns(&mut self) -> &mut u64 {
+        &mut self.next_read_ns
+    }
+
     fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended> {
         let buffer = scratch.bytes().map_err(Ended::Failed)?;
         let room = room.min(buffer.len());
         let buffer = buffer.get_mut(..room).unwrap_or_default();
-        let len = match self.wire.read(&self.fd, buffer) {
+        let len = match self.layer.recv(&self.fd, buffer) {
             Ok(0) => return Err(Ended::Eof),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -111,9 +128,13 @@ impl LoadPump {
         if is_over { Err(Ended::Eof) } else { Ok(true) }
     }
 
-    /// Writes once; false when there is nothing to write, or no room.
-    fn write(&mut self, now_ns: u64) -> Result<bool, Ended> {
-        match self.writer.write(&mut self.wire, self.fd.as_fd(), now_ns) {
+    fn write(&mut self) -> Result<bool, Ended> {
+        // A fresh reading: it is the stamp of an echo, and a read of 1 MiB takes 100 µs.
+        let now_ns = clock::monotonic_ns();
+        if self.echo.as_mut().is_some_and(|echo| echo.is_due(now_ns)) {
+            self.writer.request_echo();
+        }
+        match self.writer.write(&mut self.layer, self.fd.as_fd(), now_ns) {
             Ok(WriteResult::Payload(bytes)) => {
                 if bytes > 0 {
                     self.counters.add(bytes, 1);
@@ -125,62 +146,6 @@ impl LoadPump {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
             Err(error) => Err(Ended::Failed(error)),
         }
-    }
-
-    /// Sends what is encrypted and still waits.
-    fn flush(&mut self) -> Result<bool, Ended> {
-        match self.wire.flush(&self.fd) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(Ended::Failed(error)),
-            _ => Ok(false),
-        }
-    }
-
-    fn moved_bytes(&self) -> u64 {
-        self.counters.read().bytes + self.other_bytes
-    }
-
-    fn advance(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<Pumped, Ended> {
-        // A sender receives echoes alone; a read for each write would be a system call for nothing.
-        let skips_read = self.is_sender && now_ns < self.next_read_ns;
-        let (mut may_read, mut may_write) = (!skips_read, true);
-        let (room, before) = (scratch.room_bytes, self.moved_bytes());
-
-        for _ in 0..CALLS_PER_PUMP {
-            let left = room
-                .saturating_sub(usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX));
-            if left == 0 {
-                break;
-            }
-
-            if self.echo.as_mut().is_some_and(|echo| echo.is_due(now_ns)) {
-                self.writer.request_echo();
-            }
-
-            may_read = may_read && self.read(scratch, left)?;
-            // A fresh reading: it is the stamp of an echo, and a read of 1 MiB takes 100 µs.
-            may_write = self.write(clock::monotonic_ns())?;
-            if !may_read && !may_write {
-                break;
-            }
-        }
-
-        if skips_read && !may_write {
-            // An event of before may have been for what has arrived.
-            may_read = self.read(scratch, room)?;
-        }
-
-        if may_read || may_write {
-            self.next_read_ns = if may_read {
-                now_ns
-            } else {
-                now_ns + READ_PERIOD_NS
-            };
-            return Ok(Pumped::Again);
-        }
-
-        // What made the socket ready is not known: both are tried.
-        self.next_read_ns = 0;
-        Ok(Pumped::Blocked)
     }
 }
 
@@ -194,6 +159,10 @@ impl Pump for LoadPump {
     }
 
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
-        self.advance(now_ns, scratch).unwrap_or_else(Pumped::Ended)
+        match self.take_turns(now_ns, scratch) {
+            Ok(true) => Pumped::Again,
+            Ok(false) => Pumped::Blocked,
+            Err(ended) => Pumped::Ended(ended),
+        }
     }
 }

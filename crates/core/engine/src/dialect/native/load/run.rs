@@ -17,12 +17,13 @@ use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{OsError, clock, socket, sockopt};
 
 use super::pump::LoadPump;
-use super::{EchoSchedule, Wire, subflows};
+use super::{EchoSchedule, subflows};
 use crate::data::quota::Quota;
 use crate::data::run::{PumpBuilder, RunEvent, TestRun};
 use crate::data::socket::{self as data_socket, limit_idle_time};
 use crate::dialect::native::run_settings;
 use crate::error::{EngineError, Operation};
+use crate::layer::Layer;
 use crate::measure::cpu_usage::CpuMeter;
 use crate::measure::sampler::tcp_since_connect;
 use crate::measure::stream_stats::StreamStats;
@@ -51,7 +52,7 @@ pub(crate) struct LoadStream {
     /// Its number in the phase, the same at both ends.
     pub(crate) number: u16,
     pub(crate) direction: PathDirection,
-    pub(crate) wire: Wire,
+    pub(crate) layer: Layer,
     /// Requests of this end; absent at a server.
     pub(crate) echo: Option<EchoSchedule>,
 }
@@ -127,7 +128,7 @@ impl LoadRun {
             fd,
             number,
             direction,
-            wire,
+            layer,
             echo,
         } = stream;
         let is_sender = (direction == PathDirection::Down) == self.is_server;
@@ -164,7 +165,7 @@ impl LoadRun {
             let fd = Arc::new(fd);
             let build: PumpBuilder = Box::new(move |inputs| {
                 Ok(Box::new(LoadPump::new(
-                    inputs, number, is_sender, wire, echo,
+                    inputs, number, is_sender, layer, echo,
                 )?))
             });
 

@@ -17,8 +17,9 @@ use super::responder::ProbeCounts;
 use crate::data::quota::Quota;
 use crate::dialect::native::datagrams::DatagramRun;
 use crate::dialect::native::drops::DropMeter;
-use crate::dialect::native::load::{LoadRun, LoadStream, Wire};
+use crate::dialect::native::load::{LoadRun, LoadStream};
 use crate::error::EngineError;
+use crate::layer::Layer;
 use crate::measure::cpu_usage::CpuMeter;
 use crate::reporter::Reporter;
 use crate::server::server_stats::ByteTotals;
@@ -130,15 +131,15 @@ impl ActivePhase {
             return false;
         }
 
-        let wire = match self.spec.transport {
-            PhaseTransport::Tls => Wire::Tls(Box::new(TlsStream::server(ServerSession::new(tls)))),
-            _ => Wire::Plain,
+        let layer = match self.spec.transport {
+            PhaseTransport::Tls => Layer::Tls(Box::new(TlsStream::server(ServerSession::new(tls)))),
+            _ => Layer::Plain,
         };
         load.add(LoadStream {
             fd,
             number: head.stream,
             direction,
-            wire,
+            layer,
             echo: None,
         })
         .is_ok()

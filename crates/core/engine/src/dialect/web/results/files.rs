@@ -22,10 +22,8 @@ pub(super) struct ResultFiles {
     failure: Arc<Mutex<Option<String>>>,
 }
 
-enum Work {
-    Write { name: String, text: String },
-    Remove { name: String },
-}
+/// Name of a file, and its text; `None` to remove it.
+type Work = (String, Option<String>);
 
 /// Files that may wait for the writer.
 const QUEUE: usize = 256;
@@ -62,25 +60,19 @@ impl ResultFiles {
         Ok((files, saved))
     }
 
-    pub(super) fn write(&self, name: String, text: String) {
-        if !self.send(Work::Write { name, text }) {
+    /// Writes a result, or removes it. A file that stays for want of room in the queue is removed
+    /// after the next start.
+    pub(super) fn write(&self, name: String, text: Option<String>) {
+        let is_new = text.is_some();
+        let queue = self.work.as_ref();
+        let is_queued = queue.is_some_and(|queue| queue.try_send((name, text)).is_ok());
+        if is_new && !is_queued {
             *lock(&self.failure) = Some("the disk is slower than the results".to_owned());
         }
     }
 
-    /// A file that stays for want of room in the queue is removed after the next start.
-    pub(super) fn remove(&self, name: String) {
-        self.send(Work::Remove { name });
-    }
-
     pub(super) fn failure(&self) -> Option<String> {
         lock(&self.failure).take()
-    }
-
-    fn send(&self, work: Work) -> bool {
-        self.work
-            .as_ref()
-            .is_some_and(|queue| queue.try_send(work).is_ok())
     }
 }
 
@@ -105,12 +97,8 @@ fn saved(entry: &DirEntry) -> Option<(u64, String)> {
     let is_name = name.len() == NAME_LEN && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let metadata = entry.metadata().ok()?;
     let age = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    (is_name && metadata.is_file()).then(|| {
-        (
-            u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-            name.to_owned(),
-        )
-    })
+    let at_ms = u64::try_from(age.as_millis()).ok()?;
+    (is_name && metadata.is_file()).then(|| (at_ms, name.to_owned()))
 }
 
 fn path(directory: &Path, name: &str) -> PathBuf {
@@ -118,19 +106,14 @@ fn path(directory: &Path, name: &str) -> PathBuf {
 }
 
 fn write_all(directory: &Path, queue: &Receiver<Work>, failure: &Mutex<Option<String>>) {
-    for work in queue {
-        let (name, outcome) = match work {
-            Work::Write { name, text } => {
-                let outcome = fs::write(path(directory, &name), text);
-                (name, outcome)
-            }
-            Work::Remove { name } => {
-                let outcome = fs::remove_file(path(directory, &name));
-                (name, outcome)
-            }
+    for (name, text) in queue {
+        let path = path(directory, &name);
+        let outcome = match text {
+            Some(text) => fs::write(&path, text),
+            None => fs::remove_file(&path),
         };
         if let Err(error) = outcome {
-            *lock(failure) = Some(format!("{}: {error}", path(directory, &name).display()));
+            *lock(failure) = Some(format!("{}: {error}", path.display()));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The dialect as the control thread of a server drives it.
 
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 use linerate_model::policy::ServerPolicy;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Failure, ServerEvent};
-use linerate_sys::{clock, process};
+use linerate_sys::{clock, process, socket};
 
 use super::super::certificate::Certificate;
 use super::stored::measured;
@@ -30,10 +31,12 @@ impl ServerDialect for WebServer {
         let mut address = server.listeners.address();
         address.set_ip(address.ip().to_canonical());
         let scheme = self.certificate.scheme();
-        let url = if address.ip().is_unspecified() {
-            format!("{scheme}://{}:{}/", process::uname().node, address.port())
-        } else {
-            format!("{scheme}://{address}/")
+        // A certificate is for a name; only this network may resolve it.
+        let source = socket::default_source().filter(|_| !self.certificate.is_loaded());
+        let url = match (address.ip().is_unspecified(), source) {
+            (true, None) => format!("{scheme}://{}:{}/", process::uname().node, address.port()),
+            (true, Some(ip)) => format!("{scheme}://{}/", SocketAddr::new(ip, address.port())),
+            (false, _) => format!("{scheme}://{address}/"),
         };
         let may_test = self.policy.may_test;
         server

@@ -10,18 +10,18 @@ use crate::tls_stream::TlsStream;
 
 /// The bytes of a connection as they are in the socket, or inside TLS. Results are those of calls
 /// on a non-blocking socket.
-pub(super) enum Layer {
+pub(crate) enum Layer {
     Plain,
     #[cfg(feature = "native")]
     Tls(Box<TlsStream>),
 }
 
 impl Layer {
-    pub(super) fn is_tls(&self) -> bool {
+    pub(crate) fn is_tls(&self) -> bool {
         !matches!(self, Self::Plain)
     }
 
-    pub(super) fn recv(&mut self, fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn recv(&mut self, fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain => stream_io::recv(fd, buffer),
             #[cfg(feature = "native")]
@@ -30,7 +30,7 @@ impl Layer {
     }
 
     /// Reads and drops at most `len` bytes.
-    pub(super) fn discard(&mut self, fd: impl AsFd, len: usize) -> io::Result<usize> {
+    pub(crate) fn discard(&mut self, fd: impl AsFd, len: usize) -> io::Result<usize> {
         match self {
             Self::Plain => stream_io::recv_discard(fd, len),
             #[cfg(feature = "native")]
@@ -39,7 +39,7 @@ impl Layer {
     }
 
     /// Bytes that no event of the socket announces.
-    pub(super) fn has_received(&self) -> bool {
+    pub(crate) fn has_received(&self) -> bool {
         match self {
             Self::Plain => false,
             #[cfg(feature = "native")]
@@ -47,11 +47,11 @@ impl Layer {
         }
     }
 
-    pub(super) fn send(&mut self, fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn send(&mut self, fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
         self.send_slices(fd, &[IoSlice::new(bytes)])
     }
 
-    pub(super) fn send_slices(
+    pub(crate) fn send_slices(
         &mut self,
         fd: impl AsFd,
         parts: &[IoSlice<'_>],
@@ -65,7 +65,7 @@ impl Layer {
 
     /// Sends what was taken and is not in the socket yet; `WouldBlock` while some of it is left.
     #[cfg_attr(not(feature = "native"), expect(unused_variables))]
-    pub(super) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
         match self {
             Self::Plain => Ok(()),
             #[cfg(feature = "native")]
@@ -73,7 +73,7 @@ impl Layer {
         }
     }
 
-    pub(super) fn has_unsent(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         match self {
             Self::Plain => false,
             #[cfg(feature = "native")]
@@ -83,7 +83,7 @@ impl Layer {
 
     /// Announces that nothing follows.
     #[cfg_attr(not(feature = "native"), expect(unused_variables))]
-    pub(super) fn close(&mut self, fd: impl AsFd) {
+    pub(crate) fn close(&mut self, fd: impl AsFd) {
         match self {
             Self::Plain => {}
             #[cfg(feature = "native")]

@@ -1,0 +1,61 @@
+//! Turns of a pump that reads and writes one connection.
+
+use super::worker::{Ended, Scratch};
+
+/// A connection with data in one direction and messages in both.
+pub(crate) trait Duplex {
+    /// The data goes out.
+    fn is_sender(&self) -> bool;
+
+    /// Bytes of both directions so far.
+    fn moved_bytes(&self) -> u64;
+
+    /// A sender reads when it was blocked, and not before this time.
+    fn next_read_ns(&mut self) -> &mut u64;
+
+    /// Reads once, at most `room` bytes; false when nothing has arrived.
+    fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended>;
+
+    /// Writes once; false when there is nothing to write, or no room.
+    fn write(&mut self) -> Result<bool, Ended>;
+
+    /// Reads and writes; false when both are blocked.
+    fn take_turns(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<bool, Ended> {
+        // A sender receives messages alone; a read for each write would be a system call for
+        // nothing.
+        let skips_read = self.is_sender() && now_ns < *self.next_read_ns();
+        let (mut may_read, mut may_write) = (!skips_read, true);
+        let (room, before) = (scratch.room_bytes, self.moved_bytes());
+
+        for _ in 0..CALLS_PER_PUMP {
+            let moved = usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX);
+            let left = room.saturating_sub(moved);
+            if left == 0 {
+                break;
+            }
+
+            may_read = may_read && self.read(scratch, left)?;
+            may_write = self.write()?;
+            if !may_read && !may_write {
+                break;
+            }
+        }
+
+        if skips_read && !may_write {
+            // An event of before may have been for what has arrived.
+            may_read = self.read(scratch, room)?;
+        }
+        *self.next_read_ns() = match (may_read, may_write) {
+            (true, _) => now_ns,
+            (false, true) => now_ns + READ_PERIOD_NS,
+            // What makes the socket ready is not known: both are tried.
+            (false, false) => 0,
+        };
+        Ok(may_read || may_write)
+    }
+}
+
+/// Writes and reads per pump, so that a stop is seen soon.
+const CALLS_PER_PUMP: u32 = 8;
+/// Between two reads of a sender that is never blocked.
+const READ_PERIOD_NS: u64 = 500_000;
