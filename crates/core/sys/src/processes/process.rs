@@ -10,7 +10,7 @@ use std::process::Child;
 use crate::error::{During, Result};
 use crate::poll::{self, Interest};
 use crate::signal::{self, Signal, Signals};
-use crate::syscall::syscall;
+use crate::syscall::{narrow, syscall, wide};
 use crate::terminal;
 
 /// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on
@@ -125,7 +125,7 @@ pub fn raise_fd_limit() -> Result<u64> {
             .during("setrlimit RLIMIT_NOFILE", limit.rlim_max)?;
     }
 
-    Ok(limit.rlim_cur)
+    Ok(wide(limit.rlim_cur))
 }
 
 /// Raises the limit of open descriptors to `wanted`, beyond the hard limit where the process may
@@ -141,8 +141,8 @@ pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
     }
 
     let limit = libc::rlimit {
-        rlim_cur: wanted,
-        rlim_max: wanted,
+        rlim_cur: narrow(wanted, libc::RLIM_INFINITY),
+        rlim_max: narrow(wanted, libc::RLIM_INFINITY),
     };
     // SAFETY: `limit` outlives the call, which only reads it.
     let raised = syscall(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) });
