@@ -119,8 +119,9 @@ use ErrorCode as E;
 /// Every option, in the order in which the original lists candidates for an ambiguous abbreviation.
 #[rustfmt::skip]
 pub(crate) static OPTIONS: &[OptionRow] = &[
-    row(Some('p'), "port", S::Both, CheckedValue("N", |a, v| set(&mut a.local.port, fx::port_number(v))),
-        "Port the server listens on and the client connects to (default 5201)."),
+    row(Some('p'), "port", S::Both, CheckedValue("N", fx::port),
+        "Port the server listens on and the client connects to (default 5201). A client connects to \
+         the first port of a range, 5201-5210, whose server is not busy."),
     row(Some('f'), "format", S::Both, CheckedValue("[kmgtKMGT]", fx::format),
         "Unit of rates in the report: kilo, mega, giga or tera, lower case for bits, upper case \
          for bytes (default: whatever fits)."),
