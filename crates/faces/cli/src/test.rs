@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_history::conclude::expect::{Expectations, Missed};
+use linerate_model::PortRange;
 use linerate_model::path::{Dialect, PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
 use linerate_sweep::spec::grammar;
@@ -134,9 +135,10 @@ pub(crate) struct TestArgs {
     /// ndt7 without TLS
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
-    /// Port of the server, where HOST has none [default: 5201, and 862 of stamp]
-    #[arg(short, long)]
-    port: Option<u16>,
+    /// Port of the server, where HOST has none, or a range, of which the first port is used whose
+    /// server is not busy: 5201-5210 [default: 5201, and 862 of stamp]
+    #[arg(short, long, value_name = "PORT[-LAST]")]
+    port: Option<PortRange>,
     /// Time and data: quick (11 s), default (27 s), thorough (70 s), draft09 (parameters of the
     /// IETF draft on responsiveness)
     #[arg(long, value_name = "PROFILE", default_value = "default")]
@@ -374,8 +376,13 @@ impl TestArgs {
         let is_stamp = self.is_stamp()?;
         let default = if is_stamp { STAMP_PORT } else { PORT };
         let address = ndt7.map(|address| address.strip_suffix('/').unwrap_or(address));
-        let (host, port) =
-            host_and_port(address.unwrap_or(&self.host), self.port.unwrap_or(default))?;
+        let ports = self.port.unwrap_or(default.into());
+        if ports.is_range() && (is_ndt7 || is_stamp) {
+            return Err(format!(
+                "-p {ports}: servers of ndt7 and stamp have one port"
+            ));
+        }
+        let (host, port) = host_and_port(address.unwrap_or(&self.host), ports.first)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
@@ -399,6 +406,7 @@ impl TestArgs {
 
         let test = PathTest {
             target,
+            ports: (port == ports.first).then_some(ports),
             is_ndt7,
             identity: IdentityOptions {
                 pin: self.identity.pin.clone(),
