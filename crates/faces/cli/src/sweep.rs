@@ -23,6 +23,7 @@ use super::expect::missed;
 use super::record;
 use super::record::RecordArgs;
 use crate::output::{check_files, complain, print};
+use crate::servers::{self, Protocol};
 
 const COMMAND: &str = "linerate sweep";
 
@@ -93,7 +94,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct SweepArgs {
-    /// The server: iperf3 from version 3.12 on, or linerate
+    /// The server: iperf3 from version 3.12 on, or linerate; NAME of servers.toml
     #[arg(value_name = "HOST")]
     host: String,
     /// Port of the server, or a range, of which the first port is used whose server is not busy:
@@ -227,7 +228,14 @@ impl SweepArgs {
     ///
     /// # Errors
     /// The first contradiction, in words.
-    fn resolve(self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
+    fn resolve(mut self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
+        if let Some(server) = servers::find(&self.host)? {
+            if server.protocol == Some(Protocol::Ndt7) {
+                return Err(format!("{}: a sweep has no tests of ndt7", self.host));
+            }
+            (self.host, self.port) = (server.address, self.port.or(server.port));
+        }
+
         let over =
             grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
         let held = TestSettings {

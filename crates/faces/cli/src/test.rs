@@ -19,6 +19,7 @@ use super::expect::missed;
 use super::record;
 use super::record::RecordArgs;
 use crate::output::{check_files, complain, exit_code, print};
+use crate::servers::{self, Protocol};
 use linerate::diagnose::ProfileFiles;
 use linerate::expect::missed_by_run;
 use linerate::path::report;
@@ -132,7 +133,7 @@ pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
 #[command(after_help = NOTES)]
 pub(crate) struct TestArgs {
     /// The server: linerate serve, or iperf3 from version 3.12 on; ndt7://HOST[:PORT] for a server of
-    /// ndt7 without TLS
+    /// ndt7 without TLS; NAME of servers.toml
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
     /// Port of the server, where HOST has none, or a range, of which the first port is used whose
@@ -361,6 +362,24 @@ enum Resolved {
 
 impl TestArgs {
     fn resolve(self) -> Result<Resolved, String> {
+        self.named()?.resolve_host()
+    }
+
+    /// The same with the values of a server that the user has named in a file.
+    fn named(mut self) -> Result<Self, String> {
+        if let Some(server) = servers::find(&self.host)? {
+            self.port = self.port.or(server.port);
+            self.identity.native |= server.protocol == Some(Protocol::Native);
+            self.host = match server.protocol {
+                Some(Protocol::Ndt7) => format!("ndt7://{}", server.address),
+                _ => server.address,
+            };
+        }
+
+        Ok(self)
+    }
+
+    fn resolve_host(self) -> Result<Resolved, String> {
         if self.raw && self.transport == TransportArg::Tls {
             return Err(
                 "--raw and --transport tls exclude each other: TLS has records of its own"

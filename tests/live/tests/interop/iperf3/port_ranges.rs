@@ -53,6 +53,7 @@ impl Neighbours {
         let mut command = Command::new(ours().path());
         command.args(words);
         command.env("XDG_STATE_HOME", self.state.path());
+        command.env("XDG_CONFIG_HOME", self.state.path());
         Process::start(command).finish()
     }
 
@@ -121,4 +122,26 @@ fn sweep_keeps_the_first_free_port() {
         let port = &record["body"]["sweep"]["plan"]["port"];
         assert_eq!(*port, neighbours.free.port, "{found:?}");
     });
+}
+
+#[test]
+fn servers_have_names_in_a_file() {
+    let neighbours = Neighbours::start(original(), &[]);
+    let directory = neighbours.state.path().join("linerate");
+    std::fs::create_dir(&directory).expect("a folder");
+    let write = |more: &str| {
+        let range = neighbours.range(3);
+        let text = format!("[lab]\naddress = '127.0.0.1'\nport = '{range}'\n{more}");
+        std::fs::write(directory.join("servers.toml"), text).expect("a file");
+        neighbours.ours(words("test lab --only idle").into_iter())
+    };
+
+    write("").expect_code(0).expect_stderr(&neighbours.remark());
+    write("protocol = 'native'")
+        .expect_code(4)
+        .expect_stderr("--native");
+    write("adress = 'x'")
+        .expect_code(2)
+        .expect_stderr("servers.toml")
+        .expect_stderr("adress");
 }
