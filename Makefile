@@ -22,7 +22,7 @@ IPERF_FEATURES := --no-default-features
 SETTINGS = CARGO="$(CARGO)" TARGET_DIR="$(TARGET_DIR)" TOOLS="$(TOOLS)"
 NEXTEST = $(SETTINGS) .ci/nextest
 
-.PHONY: try help check test live bench bench-report pictures fuzz deny msrv semver test-deps
+.PHONY: try help check test live bench bench-report pictures fuzz deny msrv systems semver test-deps
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -71,6 +71,10 @@ deny: ## licenses, sources and known vulnerabilities of the dependencies
 # clippy knows which functions of the standard library are newer; this also finds what only a compiler does.
 msrv: ## build with the oldest supported Rust
 	@.ci/msrv $(TARGET_DIR)
+
+# Crates without sockets: what another system needs first is in them. See docs/decisions/036-systems.md.
+systems: ## check the crates without sockets for FreeBSD and macOS
+	@$(SETTINGS) .ci/systems
 
 semver: ## compare the interface of the Rust library with the last commit (cargo-semver-checks)
 	@.ci/semver $(TOOLS)

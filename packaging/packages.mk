@@ -2,29 +2,44 @@
 
 # Target of the static programs; one of glibc is static with LINK_FLAGS="-C target-feature=+crt-static".
 DIST_TARGET ?= x86_64-unknown-linux-musl
+DIST_MACHINE := $(firstword $(subst -, ,$(DIST_TARGET)))
+# Name of the folder, of the emulator, and of the target of zig.
+MACHINE_aarch64 := arm64 aarch64 aarch64-linux-musl
+MACHINE_armv7 := armv7 arm arm-linux-musleabihf
+MACHINE_riscv64gc := riscv64 riscv64 riscv64-linux-musl
+MACHINE := $(MACHINE_$(DIST_MACHINE))
+# Routers and single-board computers: the drop-in program alone, and a smaller one.
+SMALL := $(filter armv7 riscv64gc,$(DIST_MACHINE))
 # Their folder.
-DIST ?= $(if $(filter aarch64-%,$(DIST_TARGET)),dist/arm64,dist)
+DIST ?= dist$(addprefix /,$(word 1,$(MACHINE)))
 DIST_TOOLS := musl-gcc=musl-tools
-CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
+QEMU = qemu-$(word 2,$(MACHINE))-static
+CROSS_TOOLS = $(QEMU)=qemu-user-static
 .PHONY: dist dist-deps libs header
 
-# Programs of the other architecture: zig, which has a compiler and the headers of musl, compiles their C parts; the
-# linker of the toolchain links them; an emulator starts them.
-CROSS := $(if $(filter aarch64-%,$(DIST_TARGET)),$(filter-out aarch64,$(shell uname -m)))
+# Programs of another machine: zig, which has a compiler and the headers of musl, compiles their C parts; the linker of
+# the toolchain links them; an emulator starts them.
+CROSS := $(if $(MACHINE),$(filter-out $(DIST_MACHINE:riscv64gc=riscv64) $(DIST_MACHINE:armv7=armv7l),$(shell uname -m)))
 ifeq ($(CROSS),)
 comma := ,
 LINKER_OPTION := -C link-arg=-Wl$(comma)
 else
 LINKER_OPTION := -C link-arg=
-RUN := qemu-aarch64-static
-export CC_aarch64_unknown_linux_musl := $(CURDIR)/packaging/zig-cc
-export AR_aarch64_unknown_linux_musl := $(CURDIR)/packaging/zig-ar
+RUN := $(QEMU)
+export CC_$(subst -,_,$(DIST_TARGET)) := $(CURDIR)/packaging/zig-cc
+export AR_$(subst -,_,$(DIST_TARGET)) := $(CURDIR)/packaging/zig-ar
 export ZIG := $(TOOLS)/ziglang/zig
+export ZIG_TARGET := $(word 3,$(MACHINE))
 endif
 
 # Packed relocations save a quarter of a megabyte. The C library of older toolchains cannot read them: the program then
 # does not start, and LINK_FLAGS= builds without them.
 LINK_FLAGS ?= $(LINKER_OPTION)-zpack-relative-relocs
+
+# The Rust target for riscv64 is dynamic by default.
+ifeq ($(DIST_MACHINE),riscv64gc)
+LINK_FLAGS += -C target-feature=+crt-static
+endif
 
 # Outlining of repeated instructions, and folding of identical functions where the toolchain has lld: 5 % of the size.
 SIZE_FLAGS := -C llvm-args=-enable-machine-outliner -C llvm-args=-machine-outliner-reruns=2
@@ -58,8 +73,8 @@ define static_program
 endef
 
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
-	$(call static_program,linerate,,15728640)
-	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
+	$(if $(SMALL),,$(call static_program,linerate,,15728640))
+	$(call static_program,linerate-iperf,$(IPERF_FEATURES),$(if $(SMALL),3145728,4194304))
 
 # Libraries for programs in C: file names end in the version, links in the number of the soname.
 define library
@@ -187,3 +202,12 @@ test-arm64: test-deps tree-arm64 ## linerate try and a part of the live tests wi
 	packaging/emulated $(PROGRAMS_arm64)/linerate try
 	LINERATE_BIN="$(CURDIR)/$(PROGRAMS_arm64)/linerate" packaging/emulated env $(NEXTEST) \
 		-p linerate-interop --test interop -E '$(SMOKE)'
+
+SMALL_TARGETS ?= armv7-unknown-linux-musleabihf riscv64gc-unknown-linux-musl
+.PHONY: test-small $(SMALL_TARGETS)
+test-small: $(SMALL_TARGETS) ## build and run the drop-in program of armv7 and riscv64, emulated
+$(SMALL_TARGETS):
+	$(MAKE) dist test-small-program DIST_TARGET=$@
+
+test-small-program:
+	packaging/test-small "$(RUN)" $(DIST)/linerate-iperf

@@ -2,8 +2,6 @@
 
 use std::{fmt, io};
 
-use crate::errno_text;
-
 /// Result of a set-up function.
 pub type Result<T, E = OsError> = std::result::Result<T, E>;
 
@@ -76,8 +74,18 @@ impl From<OsError> for io::Error {
 /// Text of an error number as glibc words it, without a number behind it: `Connection refused`.
 ///
 /// The wording does not depend on the C library the program is linked with.
+#[cfg(target_os = "linux")]
 pub fn strerror(errno: i32) -> String {
-    errno_text::errno_text(errno).map_or_else(|| format!("Unknown error {errno}"), str::to_owned)
+    let text = crate::errno_text::errno_text(errno);
+    text.map_or_else(|| format!("Unknown error {errno}"), str::to_owned)
+}
+
+/// Text of an error number of this system.
+#[cfg(not(target_os = "linux"))]
+pub fn strerror(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    let suffix = format!(" (os error {errno})");
+    text.strip_suffix(&suffix).unwrap_or(&text).to_owned()
 }
 
 /// Text of an I/O error as `strerror(3)` gives it; errors that are not the kernel's keep their own

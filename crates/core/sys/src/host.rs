@@ -1,9 +1,7 @@
-//! Clocks, CPUs, memory, random numbers, files and events of this host.
+//! Clocks, CPUs, memory, random numbers and events of this host.
 
 pub mod clock;
 pub mod cpu;
-pub mod file_access;
-pub mod file_system;
 pub mod memory;
 pub mod perf_event;
 pub mod random;

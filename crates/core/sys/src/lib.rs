@@ -6,6 +6,9 @@
 //! ([`OsError::is_unsupported`]) or a `None`, never a silent default. Set-up functions return
 //! [`Result`] with the operation and its object; functions of the data path return plain
 //! [`std::io::Result`], because there the caller decides by errno and must not allocate.
+//!
+//! Other systems have what protocols, reports and keys need: files, random bytes, the texts of
+//! errors. What only Linux can do is an error with this reason there, or a `None`.
 
 // System calls without a safe binding are the purpose of this crate; what programs in C pass is in
 // `linerate-boundary`. Every other crate of the workspace is free of `unsafe`.
@@ -13,26 +16,50 @@
 
 pub mod errno;
 pub mod error;
-pub mod page_buffer;
-pub mod poll;
+pub mod file_access;
+pub mod file_system;
 
-mod errno_text;
-mod host;
-mod network;
-mod option;
-mod processes;
-mod sockets;
-mod syscall;
+mod uname;
 
 pub use error::{OsError, Result};
-pub use host::{clock, cpu, file_access, file_system, memory, perf_event, random, timer, tracefs};
+
+#[cfg(target_os = "linux")]
+mod errno_text;
+#[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod option;
+#[cfg(target_os = "linux")]
+pub mod page_buffer;
+#[cfg(target_os = "linux")]
+pub mod poll;
+#[cfg(target_os = "linux")]
+mod processes;
+#[cfg(target_os = "linux")]
+mod sockets;
+#[cfg(target_os = "linux")]
+mod syscall;
+
+#[cfg(target_os = "linux")]
+pub use host::{clock, cpu, memory, perf_event, random, timer, tracefs};
+#[cfg(target_os = "linux")]
 pub use network::{ethtool, interfaces, netlink, xtables};
+#[cfg(target_os = "linux")]
 pub use page_buffer::PageBuffer;
+#[cfg(target_os = "linux")]
 pub use processes::{
     child, other_process, privileges, process, process_mark, scheduling, sd_notify, signal,
     terminal,
 };
+#[cfg(target_os = "linux")]
 pub use sockets::{
     caps, icmp, icmp_quote, mptcp, sendfile_source, socket, sockopt, stream_io, tcp_info, udp,
     zerocopy,
 };
+
+#[cfg(not(target_os = "linux"))]
+mod other_system;
+#[cfg(not(target_os = "linux"))]
+pub use other_system::{caps, privileges, process, random};

@@ -281,7 +281,7 @@ pub fn wait_fds<const N: usize>(
     });
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(libc::c_long::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
+        tv_nsec: timeout.subsec_nanos() as _,
     });
     let timeout = timeout
         .as_ref()

@@ -17,6 +17,16 @@ pub(crate) fn syscall_len(returned: isize) -> io::Result<usize> {
     syscall(returned).map(isize::cast_unsigned)
 }
 
+/// A number whose width depends on the machine or the C library.
+pub(crate) fn wide(number: impl Into<u64>) -> u64 {
+    number.into()
+}
+
+/// The number in such a width, `max` where it does not fit.
+pub(crate) fn narrow<T: TryFrom<u64>>(number: u64, max: T) -> T {
+    T::try_from(number).unwrap_or(max)
+}
+
 /// The internet address in `storage`; `None` for other families and for an address the kernel did
 /// not fill in.
 pub(crate) fn socket_addr(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {

@@ -38,6 +38,8 @@ mod record;
 mod report;
 mod serve;
 #[cfg(feature = "full")]
+mod servers;
+#[cfg(feature = "full")]
 mod sweep;
 #[cfg(feature = "full")]
 mod systemd;

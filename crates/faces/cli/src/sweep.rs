@@ -11,6 +11,7 @@ use linerate::record::RecordOptions;
 use linerate::view::View;
 use linerate::{Outcome, Progress};
 use linerate_history::conclude::expect::Expectations;
+use linerate_model::PortRange;
 use linerate_model::record::{Body, RunRecord};
 use linerate_model::sweep::Objective;
 use linerate_sweep::report;
@@ -22,6 +23,7 @@ use super::expect::missed;
 use super::record;
 use super::record::RecordArgs;
 use crate::output::{check_files, complain, print};
+use crate::servers::{self, Protocol};
 
 const COMMAND: &str = "linerate sweep";
 
@@ -92,12 +94,13 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct SweepArgs {
-    /// The server: iperf3 from version 3.12 on, or linerate
+    /// The server: iperf3 from version 3.12 on, or linerate; NAME of servers.toml
     #[arg(value_name = "HOST")]
     host: String,
-    /// Port of the server
-    #[arg(short, long, value_name = "PORT", default_value_t = 5201)]
-    port: u16,
+    /// Port of the server, or a range, of which the first port is used whose server is not busy:
+    /// 5201-5210 [default: 5201]
+    #[arg(short, long, value_name = "PORT[-LAST]")]
+    port: Option<PortRange>,
     /// What to vary, one after the other: streams, length, window, congestion, rate, affinity; each
     /// with =LEVELS or without
     #[arg(long, value_name = "FACTOR[=LEVELS][,...]", default_value = "streams")]
@@ -225,7 +228,14 @@ impl SweepArgs {
     ///
     /// # Errors
     /// The first contradiction, in words.
-    fn resolve(self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
+    fn resolve(mut self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
+        if let Some(server) = servers::find(&self.host)? {
+            if server.protocol == Some(Protocol::Ndt7) {
+                return Err(format!("{}: a sweep has no tests of ndt7", self.host));
+            }
+            (self.host, self.port) = (server.address, self.port.or(server.port));
+        }
+
         let over =
             grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
         let held = TestSettings {
@@ -284,7 +294,7 @@ impl SweepArgs {
                 _ => None,
             },
             host: self.host,
-            port: self.port,
+            port: self.port.unwrap_or(5201.into()),
         };
 
         Ok((spec, self.record.resolve(true)?, self.output))
@@ -378,7 +388,7 @@ mod tests {
     fn a_host_is_enough() {
         let spec = resolve("192.0.2.7").expect("a host");
         assert_eq!(
-            (spec.port, spec.time_s, spec.omit_s, spec.repetitions),
+            (spec.port.first, spec.time_s, spec.omit_s, spec.repetitions),
             (5201, 3, 1, 3)
         );
         assert_eq!(spec.over.len(), 1);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_history::conclude::expect::{Expectations, Missed};
+use linerate_model::PortRange;
 use linerate_model::path::{Dialect, PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
 use linerate_sweep::spec::grammar;
@@ -18,6 +19,7 @@ use super::expect::missed;
 use super::record;
 use super::record::RecordArgs;
 use crate::output::{check_files, complain, exit_code, print};
+use crate::servers::{self, Protocol};
 use linerate::diagnose::ProfileFiles;
 use linerate::expect::missed_by_run;
 use linerate::path::report;
@@ -131,12 +133,13 @@ pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
 #[command(after_help = NOTES)]
 pub(crate) struct TestArgs {
     /// The server: linerate serve, or iperf3 from version 3.12 on; ndt7://HOST[:PORT] for a server of
-    /// ndt7 without TLS
+    /// ndt7 without TLS; NAME of servers.toml
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
-    /// Port of the server, where HOST has none [default: 5201, and 862 of stamp]
-    #[arg(short, long)]
-    port: Option<u16>,
+    /// Port of the server, where HOST has none, or a range, of which the first port is used whose
+    /// server is not busy: 5201-5210 [default: 5201, and 862 of stamp]
+    #[arg(short, long, value_name = "PORT[-LAST]")]
+    port: Option<PortRange>,
     /// Time and data: quick (11 s), default (27 s), thorough (70 s), draft09 (parameters of the
     /// IETF draft on responsiveness)
     #[arg(long, value_name = "PROFILE", default_value = "default")]
@@ -359,6 +362,24 @@ enum Resolved {
 
 impl TestArgs {
     fn resolve(self) -> Result<Resolved, String> {
+        self.named()?.resolve_host()
+    }
+
+    /// The same with the values of a server that the user has named in a file.
+    fn named(mut self) -> Result<Self, String> {
+        if let Some(server) = servers::find(&self.host)? {
+            self.port = self.port.or(server.port);
+            self.identity.native |= server.protocol == Some(Protocol::Native);
+            self.host = match server.protocol {
+                Some(Protocol::Ndt7) => format!("ndt7://{}", server.address),
+                _ => server.address,
+            };
+        }
+
+        Ok(self)
+    }
+
+    fn resolve_host(self) -> Result<Resolved, String> {
         if self.raw && self.transport == TransportArg::Tls {
             return Err(
                 "--raw and --transport tls exclude each other: TLS has records of its own"
@@ -374,8 +395,13 @@ impl TestArgs {
         let is_stamp = self.is_stamp()?;
         let default = if is_stamp { STAMP_PORT } else { PORT };
         let address = ndt7.map(|address| address.strip_suffix('/').unwrap_or(address));
-        let (host, port) =
-            host_and_port(address.unwrap_or(&self.host), self.port.unwrap_or(default))?;
+        let ports = self.port.unwrap_or(default.into());
+        if ports.is_range() && (is_ndt7 || is_stamp) {
+            return Err(format!(
+                "-p {ports}: servers of ndt7 and stamp have one port"
+            ));
+        }
+        let (host, port) = host_and_port(address.unwrap_or(&self.host), ports.first)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
@@ -399,6 +425,7 @@ impl TestArgs {
 
         let test = PathTest {
             target,
+            ports: (port == ports.first).then_some(ports),
             is_ndt7,
             identity: IdentityOptions {
                 pin: self.identity.pin.clone(),

@@ -45,6 +45,8 @@ impl Settings {
         // The loopback interface, as getaddrinfo(3) without a name has it.
         spec.host = host.unwrap_or_else(|| "localhost".to_owned());
         spec.local = local;
+        // The port of a setter replaces a range.
+        spec.ports = None;
         spec.test = self.test()?;
         // A negative number does not convert, and leaves the limit to the system.
         spec.connect_timeout = u64::try_from(self.connect_timeout_ms)

@@ -47,35 +47,72 @@ pub fn examine(
     interrupts: &dyn Interrupts,
     observers: &mut Observers<'_>,
 ) -> Result<Examined, Error> {
+    let started = Instant::now();
+    let mut test = test.clone();
+    let is_stamp = test.spec.only.contains(&PhaseKind::Stamp);
+    let opened = match is_stamp || test.is_ndt7 {
+        true => None,
+        false => Some(open(&mut test, planned, interrupts, observers)?),
+    };
+
     let start = Start {
-        test,
+        test: &test,
         number,
-        started: Instant::now(),
+        started,
         interrupts,
         observers: observers.reborrow(),
     };
-    if test.spec.only.contains(&PhaseKind::Stamp) {
-        return stamp::examine(start, planned);
-    }
-    if test.is_ndt7 {
-        return ndt7::examine(start);
-    }
-
-    let target = &test.target;
-    let demand = identity::demand(&test.identity, target)?;
-    let announcement = announcement(test, planned);
-    let mut on_turn = |turn: Turn| start.observers.progress.update(&queued_line(turn));
-
-    match client::open(target, &demand, &announcement, &mut on_turn, interrupts) {
-        Ok(Opened::Native(client)) => {
-            for remark in identity::remember(target, client.peer()) {
+    match opened {
+        None if is_stamp => stamp::examine(start, planned),
+        None => ndt7::examine(start),
+        Some(Opened::Native(client)) => {
+            for remark in identity::remember(&test.target, client.peer()) {
                 let line = format!("linerate test: {remark}");
                 start.observers.progress.line(&line);
             }
             Ok(native::examine(start, *client, planned))
         }
-        Ok(Opened::Iperf3(established)) => iperf3::examine(start, established),
-        Err(error) => Err(failed(&error, target)),
+        Some(Opened::Iperf3(established)) => iperf3::examine(start, established),
+    }
+}
+
+/// Opens a session at the first port whose server is free. It is then that of the target.
+fn open(
+    test: &mut PathTest,
+    planned: &PlannedTest,
+    interrupts: &dyn Interrupts,
+    observers: &mut Observers<'_>,
+) -> Result<Opened, Error> {
+    let ports = test.ports.unwrap_or(test.target.port.into());
+    let mut announcement = announcement(test, planned);
+    let mut on_turn = |turn: Turn| observers.progress.update(&queued_line(turn));
+
+    let attempt = |port, is_last| {
+        test.target.port = port;
+        // Another port may be free at once.
+        announcement.wait_max = if is_last {
+            test.wait_max
+        } else {
+            Duration::ZERO
+        };
+        let target = &test.target;
+        let demand = identity::demand(&test.identity, target).map_err(|error| (error, false))?;
+        client::open(target, &demand, &announcement, &mut on_turn, interrupts)
+            .map_err(|error| (failed(&error, target), error.is_taken()))
+    };
+    let opened = ports.first_free(attempt, |(_, is_taken)| *is_taken);
+
+    match opened {
+        Ok(opened) => {
+            if let Some(remark) = ports.remark(test.target.port) {
+                observers.progress.line(&format!("linerate test: {remark}"));
+            }
+            Ok(opened)
+        }
+        Err((error, true)) if ports.is_range() => {
+            Err(Error::new(error.outcome, format!("ports {ports}: {error}")))
+        }
+        Err((error, _)) => Err(error),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_engine::dialect::native::client::{Login, Target};
+use linerate_model::PortRange;
 use linerate_model::path::PathSpec;
 
 pub use linerate_engine::dialect::stamp::client::PORT as STAMP_PORT;
@@ -13,6 +14,8 @@ pub use linerate_engine::dialect::stamp::client::PORT as STAMP_PORT;
 pub struct PathTest {
     /// The server.
     pub target: Target,
+    /// Its ports, of which the first free one replaces that of the target.
+    pub ports: Option<PortRange>,
     /// The protocol is ndt7; without it the server's first bytes decide.
     pub is_ndt7: bool,
     /// Phases, time and data.

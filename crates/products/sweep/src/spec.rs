@@ -4,6 +4,7 @@ pub mod grammar;
 
 use std::time::Duration;
 
+use linerate_model::PortRange;
 use linerate_model::sweep::Objective;
 
 use grammar::{CpuPinning, FactorError, SweptFactor};
@@ -16,8 +17,8 @@ pub const LOSS_PERCENT_MAX: f64 = 0.1;
 pub struct SweepSpec {
     /// The server as the user named it.
     pub host: String,
-    /// Its port.
-    pub port: u16,
+    /// Its port, or a range: the first run takes the first free one, and the others keep it.
+    pub port: PortRange,
     /// Factors that are varied.
     pub over: Vec<SweptFactor>,
     /// Objective of the sweep.
@@ -48,7 +49,7 @@ impl SweepSpec {
     pub fn to(host: &str, port: u16) -> Self {
         Self {
             host: host.to_owned(),
-            port,
+            port: port.into(),
             over: Vec::new(),
             objective: Objective::Throughput,
             time_s: 3,

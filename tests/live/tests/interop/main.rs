@@ -101,6 +101,7 @@ mod iperf3 {
     mod options;
     mod options_local;
     mod parameters;
+    mod port_ranges;
     mod records;
     mod reopened_port;
     mod server_options;

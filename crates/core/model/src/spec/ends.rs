@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::TestSpec;
+use crate::PortRange;
 use crate::policy::ServerPolicy;
 
 /// Address family the user insists on.
@@ -205,6 +206,8 @@ pub struct Iperf2Defaults {
 pub struct ClientSpec {
     /// The server as the user named it: host name or address.
     pub host: String,
+    /// Ports of the server, of which the first free one replaces that of `local`.
+    pub ports: Option<PortRange>,
     /// Options of this end.
     pub local: LocalOptions,
     /// The test. A UDP block length of 0 requests the path's segment size.

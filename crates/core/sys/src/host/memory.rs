@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::syscall::syscall;
+use crate::syscall::{syscall, wide};
 
 /// The type of a resource's name differs between C libraries.
 #[cfg(target_env = "gnu")]
@@ -50,7 +50,8 @@ fn resource_limit(resource: Resource) -> Option<u64> {
     };
     // SAFETY: `limit` is writable during the call.
     syscall(unsafe { libc::getrlimit(resource, &raw mut limit) }).ok()?;
-    Some(limit.rlim_cur).filter(|bytes| *bytes != libc::RLIM_INFINITY)
+    let bytes = Some(limit.rlim_cur).filter(|bytes| *bytes != libc::RLIM_INFINITY);
+    bytes.map(wide)
 }
 
 fn total(meminfo: &str) -> Option<u64> {

@@ -1,7 +1,6 @@
 //! The process and its surroundings: daemons, limits, identity, terminals.
 
-use std::ffi::{CStr, c_char, c_int};
-use std::fmt;
+use std::ffi::c_int;
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -10,8 +9,9 @@ use std::process::Child;
 use crate::error::{During, Result};
 use crate::poll::{self, Interest};
 use crate::signal::{self, Signal, Signals};
-use crate::syscall::syscall;
+use crate::syscall::{narrow, syscall, wide};
 use crate::terminal;
+pub use crate::uname::{Uname, uname};
 
 /// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on
 /// `/dev/null`, but in the same working directory. The caller's process ends; a child of its child
@@ -125,7 +125,7 @@ pub fn raise_fd_limit() -> Result<u64> {
             .during("setrlimit RLIMIT_NOFILE", limit.rlim_max)?;
     }
 
-    Ok(limit.rlim_cur)
+    Ok(wide(limit.rlim_cur))
 }
 
 /// Raises the limit of open descriptors to `wanted`, beyond the hard limit where the process may
@@ -141,8 +141,8 @@ pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
     }
 
     let limit = libc::rlimit {
-        rlim_cur: wanted,
-        rlim_max: wanted,
+        rlim_cur: narrow(wanted, libc::RLIM_INFINITY),
+        rlim_max: narrow(wanted, libc::RLIM_INFINITY),
     };
     // SAFETY: `limit` outlives the call, which only reads it.
     let raised = syscall(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) });
@@ -166,55 +166,6 @@ pub fn page_bytes() -> u64 {
     // SAFETY: no pointers are passed; every system has a page size.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)
-}
-
-/// Identity of the system (uname(2)). Displays all five in that order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Uname {
-    /// `Linux`.
-    pub sysname: String,
-    /// Host name (`nodename`).
-    pub node: String,
-    /// Kernel release, `6.1.0-18-amd64`.
-    pub release: String,
-    /// Kernel build, `#1 SMP …`.
-    pub version: String,
-    /// `x86_64`.
-    pub machine: String,
-}
-
-impl fmt::Display for Uname {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} {} {} {}",
-            self.sysname, self.node, self.release, self.version, self.machine
-        )
-    }
-}
-
-/// Calls uname(2).
-pub fn uname() -> Uname {
-    // SAFETY: all-zero bytes are a valid utsname.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: `names` is writable during the call, which cannot fail for a valid pointer.
-    unsafe { libc::uname(&raw mut names) };
-    Uname {
-        sysname: text(&names.sysname),
-        node: text(&names.nodename),
-        release: text(&names.release),
-        version: text(&names.version),
-        machine: text(&names.machine),
-    }
-}
-
-fn text(field: &[c_char]) -> String {
-    // The sign of a C character is the platform's.
-    let bytes: Vec<u8> = field.iter().map(|byte| byte.to_ne_bytes()[0]).collect();
-    CStr::from_bytes_until_nul(&bytes).map_or_else(
-        |_| String::from_utf8_lossy(&bytes).into_owned(),
-        |text| text.to_string_lossy().into_owned(),
-    )
 }
 
 /// Makes the allocator give large blocks back to the system when they are freed
@@ -410,25 +361,6 @@ mod tests {
         for group in [0, -1, i32::MIN] {
             assert!(!pid_is_alive(group), "{group}");
         }
-    }
-
-    #[test]
-    fn uname_shows_what_proc_shows_in_the_order_of_uname_a() {
-        let proc = |name: &str| {
-            fs::read_to_string(format!("/proc/sys/kernel/{name}"))
-                .expect(name)
-                .trim()
-                .to_owned()
-        };
-        let expected = ["ostype", "hostname", "osrelease", "version"]
-            .map(proc)
-            .join(" ");
-        let shown = uname().to_string();
-        let machine = shown
-            .strip_prefix(&expected)
-            .expect("the first four")
-            .trim();
-        assert!(!machine.is_empty() && !machine.contains(' '), "{machine}");
     }
 
     #[test]

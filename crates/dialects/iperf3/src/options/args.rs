@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_model::PortRange;
 use linerate_model::command_line::values::ValueChecks;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     pub client_only_seen: bool,
     /// An option for servers alone was typed.
     pub server_only_seen: bool,
+    /// Range of ports of the server.
+    pub ports: Option<PortRange>,
     /// Options of this end.
     pub local: LocalOptions,
     /// A receive time-out was named.

@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_model::Direction;
 use linerate_model::command_line::numbers::{
     Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
 };
@@ -16,6 +15,7 @@ use linerate_model::spec::{
     BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck,
 };
 use linerate_model::units::UnitFormat;
+use linerate_model::{Direction, PortRange};
 
 use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
@@ -62,6 +62,13 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) {
     let (host, device) = split_device(&text(value));
     args.local.bind.host = (!host.is_empty()).then_some(host);
     args.local.bind.device = device.or(args.local.bind.device.take());
+}
+
+/// The original reads the number in front and ignores what follows.
+pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
+    args.local.port = port_number(value)?;
+    args.ports = text(value).parse().ok().filter(PortRange::is_range);
+    Ok(())
 }
 
 pub(crate) fn port_number(value: &OsStr) -> Result<u16, ParameterError> {

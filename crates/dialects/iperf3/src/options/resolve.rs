@@ -307,6 +307,7 @@ fn client(
     }
 
     let mut spec = ClientSpec::new(host, args.local, test);
+    spec.ports = args.ports;
     spec.connect_timeout = args.connect_timeout;
     spec.server_cpu = args.server_cpu;
     spec.credentials = credentials;

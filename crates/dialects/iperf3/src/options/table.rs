@@ -113,8 +113,9 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(
         "-p, --port=N",
         Both,
-        CheckedValue(|a, v| set(&mut a.local.port, fx::port_number(v))),
-        "Port the server listens on and the client connects to (default 5201).",
+        CheckedValue(fx::port),
+        "Port the server listens on and the client connects to (default 5201). A client connects to \
+         the first port of a range, 5201-5210, whose server is not busy.",
     ),
     row(
         "-f, --format=[kmgtKMGT]",

@@ -58,6 +58,7 @@ pub fn sweep(
         .shown(live.cloned());
     let outcome = explore(&plan, &mut network);
     let recording = network.recording.take();
+    let spec = &network.reached();
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
     let found = linerate_sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons);
     let (state, reason) = state(&network, &found);
@@ -100,7 +101,7 @@ fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
 fn run(spec: &SweepSpec) -> Run {
     let mut measured = spec.clone();
     // The key is that of the settings, so sweeps against several servers share it.
-    (measured.host, measured.port) = (String::new(), 0);
+    (measured.host, measured.port) = (String::new(), 0.into());
     Run {
         kind: RunKind::Sweep,
         body: Body::Sweep(None),

@@ -10,7 +10,7 @@ use linerate_model::record::Trial;
 use linerate_model::sink::Tee;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::sweep::{Hosts, Objective, Provenance, RunMetrics};
-use linerate_model::{Failure, FailureKind};
+use linerate_model::{Failure, FailureKind, PortRange};
 use linerate_store::Builder;
 use linerate_sweep::conclude::metrics;
 use linerate_sweep::report::{self, clock};
@@ -45,6 +45,8 @@ pub(crate) struct Network<'a> {
     pub(crate) progress: crate::Progress,
     started: Instant,
     length: RunLength,
+    /// Port of the first run with a result.
+    port: Option<u16>,
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
     log: RunLog,
@@ -84,6 +86,7 @@ impl<'a> Network<'a> {
             progress,
             started: Instant::now(),
             length: RunLength::fixed(spec),
+            port: None,
             affinity,
             log: RunLog {
                 hosts,
@@ -123,6 +126,14 @@ impl<'a> Network<'a> {
         let value = |value: f64| (value, report::value(self.spec.objective, value));
         let value = outcome.as_ref().ok().map(|(number, _)| value(*number));
         live.update(|state| state.run_ended(&words, value));
+    }
+
+    /// The specification with the port whose server runs the tests.
+    pub(super) fn reached(&self) -> SweepSpec {
+        SweepSpec {
+            port: self.port.map_or(self.spec.port, PortRange::from),
+            ..self.spec.clone()
+        }
     }
 
     /// Ends the progress and the log.
@@ -206,7 +217,7 @@ impl<'a> Network<'a> {
 
     /// `reopening_timeout`: of the connection, unless it is the first one.
     fn once(&mut self, setting: &Setting, reopening_timeout: Duration) -> ClientResult {
-        let mut spec = self.spec.clone();
+        let mut spec = self.reached();
         spec.time_s = self.length.time_s();
         let mut client = self.space.test_settings(setting).client_spec(&spec);
 
@@ -247,7 +258,7 @@ impl<'a> Network<'a> {
             true => connect_failure(
                 &failure.to_string(),
                 &self.spec.host,
-                self.spec.port,
+                self.port.unwrap_or(self.spec.port.first),
                 TEST_SERVER,
             ),
             false => failure.to_string(),
@@ -279,10 +290,21 @@ impl<'a> Network<'a> {
         RunError::Over("interrupted".to_owned())
     }
 
+    /// Further runs are tests of the same server.
+    fn keep_port(&mut self, port: u16) {
+        let remark = self.spec.port.remark(port);
+        if self.port.replace(port).is_none()
+            && let Some(remark) = remark
+        {
+            self.progress.line(&remark);
+        }
+    }
+
     fn observed(&mut self, result: ClientResult) -> Result<(f64, RunMetrics), RunError> {
         if let Some(control) = &result.control {
             // Equal addresses of both ends mean that the load of both is on this host.
             self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
+            self.keep_port(control.remote.port());
         }
 
         let facts = result

@@ -109,16 +109,31 @@ fn vulnerable_release_at_the_other_end_is_found_by_its_version() {
         .join("../../../fixtures/iperf3/json-gso-serverjson.c321-s321.client.json");
     let report = std::fs::read_to_string(path).expect("fixture");
 
-    for (version, is_vulnerable) in [
-        ("3.12", true),
-        ("3.21+", true),
-        ("3.22", false),
-        ("3.22.1", false),
-        ("3.21 (linerate 0.1.0)", false),
+    let older = "CVE-2025-54349";
+    for (version, is_vulnerable, named) in [
+        (
+            "3.12",
+            true,
+            "CVE-2023-38403, CVE-2024-26306, CVE-2024-53580",
+        ),
+        ("3.17.1", true, "also CVE-2024-53580, CVE-2025-54349"),
+        ("3.19", true, older),
+        ("3.19.1", true, "3.22 or later"),
+        ("3.21+", true, "3.22 or later"),
+        ("3.22", false, ""),
+        ("3.22.1", false, ""),
+        ("3.21 (linerate 0.1.0)", false, ""),
     ] {
         let text = report.replace("iperf 3.21+", &format!("iperf {version}"));
         let diagnosis = judged(import("x", &text).snapshots);
         assert_eq!(fires(&diagnosis, "TOOL-08"), is_vulnerable, "{version}");
+        let finding = diagnosis.findings.iter().find(|one| one.id == "TOOL-08");
+        let evidence = finding.map_or_else(String::new, |one| format!("{:?}", one.evidence));
+        assert!(evidence.contains(named), "{version}: {evidence}");
+        assert!(
+            version < "3.19.1" || !evidence.contains(older),
+            "{evidence}"
+        );
     }
 }
 

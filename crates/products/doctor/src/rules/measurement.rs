@@ -58,6 +58,14 @@ fn tool_01(run: &Run<'_>) -> Ruling {
 /// Release of iperf3 without the vulnerabilities that were published before it.
 const FIRST_SAFE: (u32, u32) = (3, 22);
 
+/// Vulnerabilities that older releases have as well, and the release without them.
+const FIXED: [([u32; 3], &str); 4] = [
+    ([3, 14, 0], "CVE-2023-38403"),
+    ([3, 17, 0], "CVE-2024-26306"),
+    ([3, 18, 0], "CVE-2024-53580"),
+    ([3, 19, 1], "CVE-2025-54349, CVE-2025-54350, CVE-2025-54351"),
+];
+
 /// The version of a server is that of its own report, or of the report that its client received.
 fn tool_08(run: &Run<'_>) -> Ruling {
     let tool = run.text("tool")?;
@@ -78,10 +86,25 @@ fn tool_08(run: &Run<'_>) -> Ruling {
         number < FIRST_SAFE,
         format!("no vulnerability of iperf3 {version} is known"),
     )?;
-    Ok(matched().read_text(&version, "3.22 or later").advice(
+    Ok(matched().read_text(&version, safe(version.value)).advice(
         "install iperf3 3.22 on the server, or run `linerate serve` there; until then let only \
          known addresses reach its port",
     ))
+}
+
+/// The version that a server should have, and what an old one has besides.
+fn safe(version: &str) -> String {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit());
+    let numbers: [u32; 3] = std::array::from_fn(|_| {
+        let part = parts.next().and_then(|part| part.parse().ok());
+        part.unwrap_or_default()
+    });
+    let older = FIXED.iter().filter(|(fixed, _)| numbers < *fixed);
+    let older: Vec<&str> = older.map(|(_, names)| *names).collect();
+    match older.as_slice() {
+        [] => "3.22 or later".to_owned(),
+        names => format!("3.22 or later; also {}", names.join(", ")),
+    }
 }
 
 /// The first two numbers of a version.

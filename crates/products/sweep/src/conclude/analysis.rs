@@ -114,7 +114,7 @@ impl View<'_> {
             budget_ns: u64::try_from(spec.budget.as_nanos()).unwrap_or(u64::MAX),
             confidence: self.plan.confidence,
             tolerance: self.plan.tolerance,
-            ..SweepPlan::new(&spec.host, spec.port, spec.objective)
+            ..SweepPlan::new(&spec.host, spec.port.first, spec.objective)
         }
     }
 

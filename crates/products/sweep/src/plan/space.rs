@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::spec::{AddressFamily, ClientSpec, Keepalive, LocalOptions};
-use linerate_model::{Direction, EndCondition, TestSpec, Transport};
+use linerate_model::{Direction, EndCondition, PortRange, TestSpec, Transport};
 use thiserror::Error;
 
 use crate::plan::factor::{Factor, SYSTEM_CHOICE, Scale};
@@ -282,7 +282,7 @@ impl TestSettings {
         test.socket.congestion.clone_from(&self.congestion);
 
         let mut local = LocalOptions {
-            port: spec.port,
+            port: spec.port.first,
             ..LocalOptions::default()
         };
         local.bind.family = match spec.family {
@@ -300,6 +300,7 @@ impl TestSettings {
         ClientSpec {
             connect_timeout: Some(CONNECT_TIMEOUT),
             server_cpu: self.pinning.server,
+            ports: Some(spec.port).filter(PortRange::is_range),
             ..ClientSpec::new(spec.host.as_str(), local, test)
         }
     }
@@ -309,8 +310,8 @@ impl TestSettings {
         let mut words = vec!["iperf3".to_owned(), "-c".to_owned(), quoted(&spec.host)];
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
 
-        if spec.port != 5201 {
-            add("-p", spec.port.to_string());
+        if spec.port.first != 5201 {
+            add("-p", spec.port.first.to_string());
         }
 
         if spec.omit_s > 0 {
@@ -404,7 +405,7 @@ mod tests {
                 Levels::Affinity(vec![CpuPinning::default(), pinning]),
             ),
         ]);
-        spec.port = 5202;
+        spec.port = 5202.into();
         spec.is_reverse = true;
 
         let host = HostChoices {

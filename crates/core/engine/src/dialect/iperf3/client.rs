@@ -160,23 +160,33 @@ impl<'a> Client<'a> {
         }
 
         let started_at_unix_ms = clock::unix_ms();
-        let (connection, greeting) = match options.established {
-            Some(Established {
-                fd,
-                cookie,
-                received,
-            }) => (connect::take_over(spec, fd)?, Some((cookie, received))),
-            None => (connect::control(spec, interrupts)?, None),
+        let mut spec = spec.clone();
+        let (connection, greeting) = match (options.established, spec.ports) {
+            (Some(established), _) => {
+                let Established {
+                    fd,
+                    cookie,
+                    received,
+                } = established;
+                (connect::take_over(&spec, fd)?, Some((cookie, received)))
+            }
+            (None, Some(ports)) => {
+                let (connection, greeting) = connect::first_free(ports, &mut spec, interrupts)?;
+                if let Some(remark) = ports.remark(spec.local.port) {
+                    reporter.emit(&Event::Warning(remark));
+                }
+                (connection, Some(greeting))
+            }
+            (None, None) => (connect::control(&spec, interrupts)?, None),
         };
 
         // After the connection, in the order of iperf3: an unreachable server is reported before an
         // unreadable file.
-        check_file(spec)?;
+        check_file(&spec)?;
         if spec.local.control_keepalive.is_some() {
             keepalive::report(&connection.fd, reporter);
         }
 
-        let mut spec = spec.clone();
         let mut control = ControlConnection::new(connection.fd);
         let token = token(&spec)?;
         let (mut machine, cookie) = greet(&spec, token.clone(), greeting.as_ref(), &mut control)?;

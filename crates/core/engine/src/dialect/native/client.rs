@@ -151,6 +151,17 @@ impl From<io::Error> for NativeError {
     }
 }
 
+impl NativeError {
+    /// No server listens at the port, or it is busy: another port may serve.
+    pub fn is_taken(&self) -> bool {
+        match self {
+            Self::ConnectionRefused(_) => true,
+            Self::Refused { clause, .. } => clause == control::BUSY,
+            _ => false,
+        }
+    }
+}
+
 /// A server that takes no stream with this token has closed the connection.
 fn is_refusal(error: &io::Error) -> bool {
     use ErrorKind as K;

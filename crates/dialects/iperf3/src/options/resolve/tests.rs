@@ -71,6 +71,30 @@ fn complaint(line: &str) -> String {
         .to_owned()
 }
 
+/// What is no range is the number in front, as for the original; so it is for a server.
+#[test]
+fn range_of_ports_is_of_a_client() {
+    let ports = |value: &str| {
+        let spec = client(&format!("-p {value}")).0;
+        (spec.local.port, spec.ports.map(|ports| ports.to_string()))
+    };
+    let range = "5201-5210".to_owned();
+    assert_eq!(ports("5201-5210"), (5201, Some(range)));
+
+    for text in [
+        "5201",
+        "5201-5201",
+        "5201-",
+        "5201-5200",
+        "5201x",
+        "5201-99999",
+    ] {
+        assert_eq!(ports(text), (5201, None), "{text}");
+    }
+    assert_eq!(client("-p 5300-5310 -p 5201").0.ports, None);
+    assert_eq!(server("-p 5201-5210").0.local.port, 5201);
+}
+
 #[test]
 fn nothing_said_is_ten_seconds_of_tcp() {
     let (spec, output) = client("");

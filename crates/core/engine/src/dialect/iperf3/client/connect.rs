@@ -2,17 +2,21 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
-use linerate_iperf3::wire::{Cookie, ErrorCode};
+use linerate_iperf3::wire::{Cookie, ErrorCode, State};
 use linerate_model::spec::{BindSpec, ClientSpec};
-use linerate_model::{Failure, FailureKind};
+use linerate_model::{Failure, FailureKind, PortRange};
+use linerate_sys::error::io_text;
+use linerate_sys::poll::Interest;
 use linerate_sys::socket::{self, Family, Protocol, ResolveError};
-use linerate_sys::{clock, sockopt};
+use linerate_sys::{clock, random, sockopt, stream_io};
 
 use crate::dialect::iperf3::control_connection;
 use crate::dialect::iperf3::error::failed;
+use crate::error::EngineError;
 use crate::interrupts::Interrupts;
-use crate::wait::{WaitError, connect, family};
+use crate::wait::{WaitError, connect, family, wait};
 
 /// A control connection on which a server has received the cookie of a test.
 #[derive(Debug)]
@@ -58,24 +62,105 @@ pub(super) fn take_over(spec: &ClientSpec, fd: OwnedFd) -> Result<Connection, Fa
     })
 }
 
+/// Why there is no control connection.
+pub(super) struct Unconnected {
+    failure: Failure,
+    /// No server listens at the port, or it is busy: another port may serve.
+    is_taken: bool,
+}
+
+impl From<Failure> for Unconnected {
+    fn from(failure: Failure) -> Self {
+        let is_taken = false;
+        Self { failure, is_taken }
+    }
+}
+
+impl From<EngineError> for Unconnected {
+    fn from(error: EngineError) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<Unconnected> for Failure {
+    fn from(unconnected: Unconnected) -> Self {
+        unconnected.failure
+    }
+}
+
+/// Longest wait for the first byte of a server, where it decides which port is used.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connects to the first port of a range whose server is not busy, and sends the cookie. The port
+/// is then that of `spec`. Returns with the connection what [`Established`] adds to it.
+pub(super) fn first_free(
+    ports: PortRange,
+    spec: &mut ClientSpec,
+    interrupts: &dyn Interrupts,
+) -> Result<(Connection, (Cookie, Vec<u8>)), Failure> {
+    let attempt = |port, _| {
+        spec.local.port = port;
+        introduced(spec, interrupts)
+    };
+    let connected = ports.first_free(attempt, |unconnected| unconnected.is_taken);
+    connected.map_err(|Unconnected { failure, is_taken }| match is_taken {
+        true => Failure {
+            message: format!("ports {ports}: {failure}"),
+            ..failure
+        },
+        false => failure,
+    })
+}
+
+fn introduced(
+    spec: &ClientSpec,
+    interrupts: &dyn Interrupts,
+) -> Result<(Connection, (Cookie, Vec<u8>)), Unconnected> {
+    let connection = control(spec, interrupts)?;
+    let cookie = Cookie::from_random(random::bytes());
+    stream_io::send(&connection.fd, &cookie.wire())
+        .map_err(|error| ErrorCode::SendCookie.failure(Some(&io_text(&error))))?;
+
+    let answered = wait(
+        &connection.fd,
+        Interest::READ,
+        Some(ANSWER_TIMEOUT),
+        interrupts,
+    );
+    if let Err(error @ WaitError::Interrupted(_)) = answered {
+        return Err(wait_failure(error, ErrorCode::RecvMessage).into());
+    }
+
+    let mut state = [0];
+    // A server without an answer may have a queue: the test waits on this connection.
+    let received = stream_io::recv(&connection.fd, &mut state).unwrap_or_default();
+    match state.get(..received).unwrap_or_default() {
+        [byte] if *byte == State::AccessDenied.byte() => Err(Unconnected {
+            failure: ErrorCode::AccessDenied.failure(None),
+            is_taken: true,
+        }),
+        received => Ok((connection, (cookie, received.to_vec()))),
+    }
+}
+
 /// Opens the control connection to the first address of the server that answers.
 pub(super) fn control(
     spec: &ClientSpec,
     interrupts: &dyn Interrupts,
-) -> Result<Connection, Failure> {
+) -> Result<Connection, Unconnected> {
     let addresses = socket::resolve(
         &spec.host,
         spec.local.port,
         spec.local.bind.family.map(family),
     )
     .map_err(|e| ErrorCode::Connect.failure(Some(&e.to_string())))?;
-    let mut last = ErrorCode::Connect.failure(None);
+    let mut last = Unconnected::from(ErrorCode::Connect.failure(None));
 
     for remote in addresses {
         match connect_one(spec, remote, interrupts) {
             Ok(connection) => return Ok(connection),
-            Err(failure) if failure.kind == FailureKind::Interrupted => return Err(failure),
-            Err(failure) => last = failure,
+            Err(error) if error.failure.kind == FailureKind::Interrupted => return Err(error),
+            Err(error) => last = error,
         }
     }
 
@@ -86,15 +171,17 @@ fn connect_one(
     spec: &ClientSpec,
     remote: SocketAddr,
     interrupts: &dyn Interrupts,
-) -> Result<Connection, Failure> {
+) -> Result<Connection, Unconnected> {
     let fail = failed(ErrorCode::Connect);
     let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
     bind(&fd, &spec.local.bind, None, &remote)?;
     control_connection::prepare(&fd, &spec.local)?;
 
     let sent_ns = clock::monotonic_ns();
-    connect(&fd, &remote, spec.connect_timeout, interrupts)
-        .map_err(|e| wait_failure(e, ErrorCode::Connect))?;
+    connect(&fd, &remote, spec.connect_timeout, interrupts).map_err(|error| Unconnected {
+        is_taken: error.is_refused(),
+        failure: wait_failure(error, ErrorCode::Connect),
+    })?;
     let handshake = Some(Handshake {
         sent_ns,
         established_ns: clock::monotonic_ns(),

@@ -3,11 +3,11 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+#[cfg(target_os = "linux")]
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use crate::error::{During, Result};
-use crate::syscall::syscall;
 
 /// Reads a file of at most `bytes_max` bytes. Of a longer one nothing is returned, since its end
 /// may matter.
@@ -71,11 +71,17 @@ pub fn is_remote(path: &Path) -> Result<bool> {
     Ok(REMOTE.contains(&magic))
 }
 
+#[cfg(not(target_os = "linux"))]
+use crate::other_system::magic;
+
 /// The magic number of the file system a file is on.
+#[cfg(target_os = "linux")]
 pub(crate) fn magic(file: impl AsFd) -> io::Result<i64> {
     let mut facts = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the kernel writes one `statfs` to where the pointer leads.
-    syscall(unsafe { libc::fstatfs(file.as_fd().as_raw_fd(), facts.as_mut_ptr()) })?;
+    crate::syscall::syscall(unsafe {
+        libc::fstatfs(file.as_fd().as_raw_fd(), facts.as_mut_ptr())
+    })?;
 
     // SAFETY: zeroes are a valid value, and the call has succeeded.
     let facts = unsafe { facts.assume_init() };

@@ -1,0 +1,96 @@
+//! What crates without sockets need of a system other than Linux. Nothing here is an implementation
+//! for one: it lets those crates be compiled, and says what is missing.
+
+use std::fs::File;
+use std::io;
+
+/// The error of what only Linux can do.
+fn not_here() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "not on this system")
+}
+
+pub(crate) fn magic(_file: File) -> io::Result<i64> {
+    Err(not_here())
+}
+
+/// Capabilities of this kernel.
+pub mod caps {
+    /// What is tested by sockets of Linux: nothing here.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct Capabilities {
+        /// Segmentation offload of UDP.
+        pub udp_gso: bool,
+        /// Receive offload of UDP.
+        pub udp_gro: bool,
+        /// Multipath TCP.
+        pub mptcp: bool,
+        /// SCTP.
+        pub sctp: bool,
+    }
+
+    impl Capabilities {
+        /// No capability.
+        pub fn probe() -> &'static Self {
+            const {
+                &Self {
+                    udp_gso: false,
+                    udp_gro: false,
+                    mptcp: false,
+                    sctp: false,
+                }
+            }
+        }
+    }
+}
+
+/// Users.
+pub mod privileges {
+    pub(crate) fn effective_user() -> u32 {
+        // SAFETY: no pointers are passed, and the call cannot fail (POSIX).
+        unsafe { libc::geteuid() }
+    }
+}
+
+/// The process and its surroundings.
+pub mod process {
+    use std::io::IsTerminal;
+    use std::os::fd::AsFd;
+
+    use crate::error::{During, Result};
+    pub use crate::uname::{Uname, uname};
+
+    /// True if the descriptor is a terminal.
+    pub fn isatty(fd: impl AsFd) -> bool {
+        fd.as_fd().is_terminal()
+    }
+
+    /// The width is not known.
+    pub fn terminal_columns(_fd: impl AsFd) -> Option<usize> {
+        None
+    }
+
+    /// Reads no password: the terminal would show it.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn read_password(_prompt: &str) -> Result<String> {
+        Err(super::not_here()).during("read password", "")
+    }
+}
+
+/// Random bytes from the kernel.
+pub mod random {
+    use std::fs::File;
+    use std::io::Read;
+
+    /// `N` random bytes.
+    ///
+    /// # Panics
+    /// Where `/dev/urandom` cannot be read.
+    pub fn bytes<const N: usize>() -> [u8; N] {
+        let mut bytes = [0; N];
+        let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+        read.expect("the system has random bytes");
+        bytes
+    }
+}
