@@ -135,7 +135,8 @@ pub(crate) fn line(text: &str) -> String {
     html
 }
 
-pub(crate) fn capitalized(sentence: &str) -> String {
+/// A sentence with a capital as its first letter.
+pub fn capitalized(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|letter| letter.to_uppercase());
     first.into_iter().flatten().chain(letters).collect()

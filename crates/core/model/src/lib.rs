@@ -45,6 +45,7 @@ pub mod sweep;
 mod tcp_interval;
 pub mod two_sample;
 pub mod units;
+pub mod words;
 pub mod workload;
 
 pub use event::Event;

@@ -11,8 +11,7 @@ use super::content::{BodyPattern, Content};
 use super::machine::{Machine, Next, RequestContext};
 use super::responses::ResponseWriter;
 use super::stats::Counters;
-use super::turn::Turn;
-use super::write_queue::{Transport, WriteQueue};
+use super::write_queue::{Transport, Turn, WriteQueue};
 
 /// A state machine with a client that reads everything.
 #[derive(Debug)]
@@ -86,17 +85,17 @@ impl LoopbackHarness {
                 body_bytes_max: BODY_BYTES_MAX,
                 chunk_bytes_min: 1,
             };
-            let advance = self.machine.advance(&self.kept, &context, &mut queue);
-            self.kept.drain(..advance.used);
+            let (used, next) = self.machine.advance(&self.kept, &context, &mut queue);
+            self.kept.drain(..used);
 
             let flushed = queue.flush(
                 &mut &mut self.sent,
-                self.responses.content(),
+                &self.responses.content,
                 &mut Turn::new(),
             );
             let is_flushed = flushed.expect("memory takes everything").is_done;
-            if advance.next != Next::Flush && is_flushed {
-                return advance.next;
+            if next != Next::Flush && is_flushed {
+                return next;
             }
         }
     }

@@ -3,15 +3,13 @@
 
 pub(crate) mod c10k;
 pub(crate) mod ceiling;
-mod facts;
+pub(crate) mod changes;
 mod knee;
 mod medians;
-pub(crate) mod start_record;
 pub(crate) mod study;
-mod study_differences;
 pub(crate) mod trials;
 
-pub use study_differences::study_differences;
+pub use changes::study_differences;
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -14,7 +14,6 @@ pub mod conclude;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
-mod hdr;
 pub mod load;
 mod message;
 pub mod plan;

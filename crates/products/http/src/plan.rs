@@ -2,7 +2,6 @@
 
 pub mod cells;
 pub mod estimate;
-mod explained;
 mod form;
 mod protocol;
 mod text;
@@ -14,10 +13,10 @@ pub use form::{
     PayloadPhase, Plan, PlanError, Source, TcpPhase,
 };
 pub use linerate_model::http::{Ports, Trust};
-pub use protocol::{Protocol, TrustError, file_name, fingerprint};
+pub use protocol::{Protocol, TrustError};
 pub use text::TEXT_BYTES_MAX;
 pub use validity::RUNS_MAX;
-pub use values::line_rate;
+pub use values::{fingerprint, line_rate};
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,6 @@
 mod grid;
 mod labels;
 mod load;
-mod numbers;
-mod plan;
 mod plots;
 mod preflight;
 mod progress;
@@ -18,8 +16,7 @@ mod tables;
 mod tests;
 
 pub use load::{LoadReport, load_text};
-pub use plan::{Needs, plan_json, plan_text};
-pub use preflight::{preflight, preflight_json};
+pub use preflight::{Needs, plan_json, plan_text, preflight, preflight_json};
 pub(crate) use progress::{
     Stage, answers, block, cell_words, event, finished_line, load_event, load_line, run_words,
 };

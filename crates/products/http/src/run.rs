@@ -1,7 +1,6 @@
 //! Loads and experiments as they run: hosts, signals, files and reports.
 
 mod control_client;
-mod embedding;
 mod experiment;
 mod generator;
 mod host_agent;
@@ -14,7 +13,6 @@ mod requests;
 mod restartable_server;
 mod sampled_load;
 mod server_side;
-mod signals;
 mod tcp_baseline;
 mod watch;
 
@@ -24,11 +22,12 @@ use std::time::Duration;
 use linerate_host::connect_advice::{HTTP_SERVER, connect_failure};
 use linerate_host::{EnvironmentQuery, environment};
 use linerate_model::http::{Environment, NegotiatedProtocol};
+use linerate_model::live::LiveState;
 use linerate_model::outcome::{Error, Outcome};
+use linerate_sys::signal::{self, Signal, Signals};
 
 use crate::probe::ProbeError;
 
-pub use embedding::{LiveView, OpenView};
 pub use generator::{Opening, Resolved, local_address};
 pub use host_agent::{HostAgent, tested_port};
 pub use restartable_server::RestartableServer;
@@ -91,3 +90,58 @@ fn probe_error(error: ProbeError) -> Error {
         _ => Error::new(Outcome::Unreachable, error),
     }
 }
+
+/// A view of what runs: changes the state that is shown, and ends when it is dropped.
+pub type LiveView = Box<dyn Fn(&mut dyn FnMut(&mut LiveState))>;
+
+/// Opens a view on the terminal; `None` where there is no terminal that can show it.
+pub type OpenView = fn() -> Option<LiveView>;
+
+/// Ctrl-C while a load or an experiment runs: once ends it with what is known, twice at once.
+#[derive(Debug)]
+struct Stop {
+    /// For callers that wait for signals themselves and report one by [`Self::note`].
+    signals: Signals,
+    times: u32,
+}
+
+impl Stop {
+    /// # Errors
+    /// The operating system's.
+    fn new() -> Result<Self, Error> {
+        let signals = Signals::new(&SIGNALS);
+        Ok(Self {
+            signals: signals.map_err(|error| Error::failed(error.text()))?,
+            times: 0,
+        })
+    }
+
+    /// A signal was taken elsewhere.
+    fn note(&mut self) {
+        self.times += 1;
+    }
+
+    /// True if an end was requested. The second request ends the process at once.
+    fn is_wanted(&mut self) -> bool {
+        while let Ok(Some(_)) = self.signals.take() {
+            self.times += 1;
+        }
+
+        if self.times > 1 {
+            std::process::exit(INTERRUPTED);
+        }
+        self.times > 0
+    }
+}
+
+/// Leaves the signals to other threads; for one that starts before [`Stop`].
+fn leave_to_others() {
+    // A thread without the block ends the process by a signal, as before there is a `Stop`.
+    let _ = signal::block(&SIGNALS);
+}
+
+/// Those that end an experiment.
+const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
+
+/// As shells have it: 128 and the number of SIGINT.
+const INTERRUPTED: i32 = 130;

@@ -3,4 +3,3 @@
 pub mod analysis;
 pub mod findings;
 pub mod metrics;
-pub mod recorded;

@@ -24,15 +24,13 @@ pub mod spec;
 
 pub use conclude::analysis::{RunLog, sweep};
 pub use conclude::findings::{Outcome, Point, PointId, Points, Stage, Verdict};
-pub use conclude::recorded::{Run, recorded_runs};
-pub use plan::experiment::{Better, Estimate, Plan};
-pub use plan::factor::{Factor, SYSTEM_CHOICE, Scale};
-pub use plan::of_sweep::run_time;
+pub use conclude::metrics::{Run, recorded_runs};
+pub use plan::experiment::{Estimate, Plan, run_time};
+pub use plan::factor::{Factor, SYSTEM_CHOICE, Scale, Setting};
 pub use plan::run_length::RunLength;
-pub use plan::setting::Setting;
 pub use plan::space::{HostChoices, SettingSpace, TooFewCongestionControls};
 pub use run::explore::explore;
-pub use run::runner::{Burden, Observation, Progress, RunError, Runner};
+pub use run::runner::{Observation, Progress, RunError, Runner};
 pub use spec::{LOSS_PERCENT_MAX, SweepSpec, TestSettings};
 
 #[cfg(test)]

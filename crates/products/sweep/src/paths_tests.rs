@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use linerate_model::sweep::{Objective, RunMetrics};
+
 use crate::{
-    Better, Burden, Factor, Observation, Outcome, Plan, Progress, RunError, Runner, SYSTEM_CHOICE,
-    Scale, Setting, Stage, Verdict, explore,
+    Factor, Observation, Outcome, Plan, Progress, RunError, Runner, SYSTEM_CHOICE, Scale, Setting,
+    Stage, Verdict, explore,
 };
 
 /// A run of 3 s with 1 s of warm-up, and what it takes beside.
@@ -32,9 +34,7 @@ struct Path<S> {
 }
 
 impl<S: Fn(u64) -> Response> Runner for Path<S> {
-    type Metrics = ();
-
-    fn run(&mut self, setting: &Setting) -> Result<Observation<()>, RunError> {
+    fn run(&mut self, setting: &Setting) -> Result<Observation, RunError> {
         let level = setting.level(0);
         self.levels.push(level);
         let response = (self.surface)(level);
@@ -42,17 +42,14 @@ impl<S: Fn(u64) -> Response> Runner for Path<S> {
         // Nearly normal.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let value = response.mbps * 1e6 * (1.0 + response.noise * deviation).max(0.01);
-        let burden = Burden {
-            delay_us: Some(response.delay_ms * 1000.0),
+        let metrics = RunMetrics {
+            rtt_us: Some(response.delay_ms * 1000.0),
             retransmits_per_s: Some(response.retransmits_per_s),
+            in_flight_share: Some(response.in_flight_share),
+            ..RunMetrics::default()
         };
 
-        Ok(Observation {
-            value,
-            in_flight_share: response.in_flight_share,
-            burden,
-            metrics: (),
-        })
+        Ok(Observation { value, metrics })
     }
 
     fn run_time(&self) -> Duration {
@@ -88,7 +85,7 @@ fn choices(count: u64) -> Factor {
 
 /// An experiment with its runs.
 struct Explored {
-    outcome: Outcome<()>,
+    outcome: Outcome,
     levels: Vec<u64>,
 }
 
@@ -96,7 +93,7 @@ impl Explored {
     fn new(factor: Factor, seed: u64, surface: impl Fn(u64) -> Response) -> Self {
         let plan = Plan {
             factors: vec![factor],
-            better: Better::Higher,
+            objective: Objective::Throughput,
             repetitions: 3,
             seed,
             run_time: RUN_TIME,

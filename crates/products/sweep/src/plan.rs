@@ -2,7 +2,5 @@
 
 pub mod experiment;
 pub mod factor;
-pub mod of_sweep;
 pub mod run_length;
-pub mod setting;
 pub mod space;

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use linerate_model::sweep::{Objective, RunMetrics};
+
 use crate::{
-    Better, Factor, Observation, Outcome, Plan, Point, Progress, RunError, Runner, SYSTEM_CHOICE,
-    Scale, Setting, Verdict, explore,
+    Factor, Observation, Outcome, Plan, Point, Progress, RunError, Runner, SYSTEM_CHOICE, Scale,
+    Setting, Verdict, explore,
 };
 
 const RUN_TIME: Duration = Duration::from_secs(10);
@@ -25,9 +27,7 @@ struct Path<S> {
 }
 
 impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
-    type Metrics = ();
-
-    fn run(&mut self, setting: &Setting) -> Result<Observation<()>, RunError> {
+    fn run(&mut self, setting: &Setting) -> Result<Observation, RunError> {
         self.runs += 1;
         self.order.push(setting.clone());
         let value = (self.surface)(setting)?;
@@ -35,10 +35,10 @@ impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
         // Nearly normal, with this standard deviation.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let drift = 1.0 + self.drift_per_run * f64::from(self.runs);
-        Ok(Observation::new(
-            value * drift * (1.0 + self.noise * deviation),
-            (),
-        ))
+        Ok(Observation {
+            value: value * drift * (1.0 + self.noise * deviation),
+            metrics: RunMetrics::default(),
+        })
     }
 
     fn run_time(&self) -> Duration {
@@ -93,7 +93,7 @@ fn streams() -> Factor {
 fn plan() -> Plan {
     Plan {
         factors: vec![streams()],
-        better: Better::Higher,
+        objective: Objective::Throughput,
         repetitions: 3,
         seed: 1,
         run_time: RUN_TIME,
@@ -113,7 +113,7 @@ fn reported(streams: u64) -> f64 {
     }
 }
 
-fn best_level(outcome: &Outcome<()>) -> u64 {
+fn best_level(outcome: &Outcome) -> u64 {
     outcome.points[outcome.stages[0].best].setting.level(0)
 }
 
@@ -182,7 +182,7 @@ fn noise_makes_answers_rarer_and_not_wrong() {
 #[test]
 fn lower_cost_is_better() {
     let plan = Plan {
-        better: Better::Lower,
+        objective: Objective::Latency,
         ..plan()
     };
     let outcome = explore(&plan, &mut path(|n| 1000.0 / reported(n), 0.01, 3));
@@ -267,7 +267,7 @@ fn failed_runs_are_left_out_and_many_of_them_end_it() {
     let outcome = explore(&plan(), &mut path_of(refused, 0.01, 8));
     assert_eq!(best_level(&outcome), 10);
 
-    let is_refused = |point: &&Point<()>| point.setting.level(0) == 32;
+    let is_refused = |point: &&Point| point.setting.level(0) == 32;
     let refused = outcome
         .points
         .iter()
@@ -354,7 +354,7 @@ fn path_of_two(
     )
 }
 
-fn used(outcome: &Outcome<()>) -> &Setting {
+fn used(outcome: &Outcome) -> &Setting {
     match &outcome.verdict {
         Verdict::Use { setting, .. } => setting,
         Verdict::Inconclusive(reason) => panic!("{reason}"),

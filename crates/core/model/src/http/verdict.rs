@@ -84,4 +84,9 @@ impl CellVerdict {
             confidence,
         }
     }
+
+    /// All that fit, the first one first.
+    pub fn judgements(&self) -> impl Iterator<Item = &Judgement> {
+        std::iter::once(&self.primary).chain(&self.contributing)
+    }
 }

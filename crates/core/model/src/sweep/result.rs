@@ -283,6 +283,17 @@ pub enum Recommendation {
     },
 }
 
+impl Recommendation {
+    /// The best setting, if there is one.
+    pub fn leader(&self) -> Option<&Leader> {
+        match self {
+            Self::Use { leader, .. } => Some(leader),
+            Self::Inconclusive { leader, .. } => leader.as_ref(),
+            Self::Unmet { .. } => None,
+        }
+    }
+}
+
 /// A setting that is ahead of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_http::plan::{Protocol, Trust, file_name, fingerprint};
+use linerate_http::plan::{Protocol, Trust, fingerprint};
 use linerate_http::protocol::{self, TlsPeer};
 use linerate_http::target::Target;
 use linerate_model::http::HttpVersion;
@@ -35,15 +35,25 @@ impl ProtocolArgs {
     /// # Errors
     /// Options that contradict each other or the plan.
     pub(crate) fn over(&self, plan: &Protocol) -> Result<Protocol, String> {
-        let wanted = Protocol {
-            version: if self.h2 {
-                HttpVersion::Http2
-            } else {
-                plan.version
-            },
-            streams: self.streams.unwrap_or(plan.streams),
-            trust: self.trust()?.unwrap_or_else(|| plan.trust.clone()),
-        };
+        let mut wanted = plan.clone();
+        if self.h2 {
+            wanted.version = HttpVersion::Http2;
+        }
+        wanted.streams = self.streams.unwrap_or(plan.streams);
+
+        if self.insecure || self.cacert.is_some() || self.pin_sha256.is_some() {
+            let name = |path: &PathBuf| {
+                path.to_str()
+                    .map(str::to_owned)
+                    .ok_or("--cacert: its name is no UTF-8")
+            };
+            wanted.insecure = self.insecure;
+            wanted.cacert = self.cacert.as_ref().map(name).transpose()?;
+            wanted.pin_sha256 = self.pin_sha256;
+            let trust = wanted.trust();
+            trust.map_err(|error| format!("--cacert: {error}"))?;
+        }
+
         if wanted.has_streams_without_http2() {
             return Err(
                 "--streams is for HTTP/2 (--h2); linerate http load --pipeline N has as many under \
@@ -54,21 +64,6 @@ impl ProtocolArgs {
 
         Ok(wanted)
     }
-
-    fn trust(&self) -> Result<Option<Trust>, String> {
-        let file = self.cacert.as_ref().map(|path| {
-            let name = path.to_str().ok_or("--cacert: its name is no UTF-8")?;
-            file_name(name)
-                .map(|name| Trust::File(name.into()))
-                .map_err(|error| format!("--cacert: {error}"))
-        });
-        let pinned = self.pin_sha256.map(Trust::Pinned);
-        Ok(self
-            .insecure
-            .then_some(Trust::Anything)
-            .or(file.transpose()?)
-            .or(pinned))
-    }
 }
 
 /// The protocol of a load.
@@ -77,7 +72,8 @@ impl ProtocolArgs {
 /// Options without a meaning for the URL.
 pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Protocol, String> {
     // A trust that plain text does not check would suggest a protection that is not there.
-    if wanted.trust != Trust::System && !target.is_tls {
+    let trust = wanted.trust().map_err(|error| error.to_string())?;
+    if trust != Trust::System && !target.is_tls {
         return Err(
             "--insecure, --cacert and --pin-sha256 are about certificates, which only https has"
                 .to_owned(),
@@ -88,7 +84,7 @@ pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Pr
         is_http2: wanted.version == HttpVersion::Http2,
         tls: target.is_tls.then(|| TlsPeer {
             name: target.host.clone(),
-            trust: wanted.trust.clone(),
+            trust,
         }),
     })
 }

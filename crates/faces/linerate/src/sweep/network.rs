@@ -118,13 +118,13 @@ impl<'a> Network<'a> {
         self
     }
 
-    fn show_run(&self, setting: &Setting, outcome: &Result<(f64, RunMetrics), RunError>) {
+    fn show_run(&self, setting: &Setting, outcome: &Result<Observation, RunError>) {
         let Some(live) = self.live.as_ref() else {
             return;
         };
         let words = self.space.words(setting);
         let value = |value: f64| (value, report::value(self.spec.objective, value));
-        let value = outcome.as_ref().ok().map(|(number, _)| value(*number));
+        let value = outcome.as_ref().ok().map(|run| value(run.value));
         live.update(|state| state.run_ended(&words, value));
     }
 
@@ -147,12 +147,12 @@ impl<'a> Network<'a> {
     fn grow(&mut self, metrics: &RunMetrics) -> bool {
         let mut length = self.length;
         let left = self.spec.budget.saturating_sub(self.started.elapsed());
-        if !length.grow(metrics) || run_time(self.spec, length.time_s()) > left {
+        if !length.grow(metrics) || run_time(self.spec, length.time_s) > left {
             return false;
         }
 
         self.length = length;
-        self.log.run_time_s = length.time_s();
+        self.log.run_time_s = length.time_s;
         true
     }
 
@@ -179,7 +179,7 @@ impl<'a> Network<'a> {
     }
 
     /// One test, after waiting for a server that is busy, or between two tests.
-    fn test(&mut self, setting: &Setting) -> Result<(f64, RunMetrics), RunError> {
+    fn test(&mut self, setting: &Setting) -> Result<Observation, RunError> {
         // The wait for a busy server counts against the budget.
         let busy_timeout =
             BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
@@ -218,7 +218,7 @@ impl<'a> Network<'a> {
     /// `reopening_timeout`: of the connection, unless it is the first one.
     fn once(&mut self, setting: &Setting, reopening_timeout: Duration) -> ClientResult {
         let mut spec = self.reached();
-        spec.time_s = self.length.time_s();
+        spec.time_s = self.length.time_s;
         let mut client = self.space.test_settings(setting).client_spec(&spec);
 
         // Once is enough, and datagrams travel differently when the server counts for us.
@@ -300,7 +300,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    fn observed(&mut self, result: ClientResult) -> Result<(f64, RunMetrics), RunError> {
+    fn observed(&mut self, result: ClientResult) -> Result<Observation, RunError> {
         if let Some(control) = &result.control {
             // Equal addresses of both ends mean that the load of both is on this host.
             self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
@@ -330,22 +330,18 @@ impl<'a> Network<'a> {
         self.log.is_client_cpu_only |=
             self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();
         self.has_result = true;
-        Ok((value, metrics))
+        Ok(Observation { value, metrics })
     }
 }
 
 impl Runner for Network<'_> {
-    type Metrics = RunMetrics;
-
-    fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
+    fn run(&mut self, setting: &Setting) -> Result<Observation, RunError> {
         loop {
             let started = self.started.elapsed();
             let started_ns = self.recording.as_ref().map_or(0, Recording::elapsed_ns);
             let outcome = self.test(setting);
             let is_first = self.log.runs.is_empty();
-            let is_too_short = outcome
-                .as_ref()
-                .is_ok_and(|(_, metrics)| self.grow(metrics));
+            let is_too_short = outcome.as_ref().is_ok_and(|run| self.grow(&run.metrics));
             let run = Run {
                 levels: self.space.labels(setting),
                 started_s: started.as_secs_f64(),
@@ -361,15 +357,13 @@ impl Runner for Network<'_> {
 
             self.log.runs.push(run);
             if is_first || !is_too_short {
-                return outcome.map(|(value, metrics)| {
-                    metrics::observation(self.spec.objective, value, metrics)
-                });
+                return outcome;
             }
         }
     }
 
     fn run_time(&self) -> Duration {
-        run_time(self.spec, self.length.time_s())
+        run_time(self.spec, self.length.time_s)
     }
 
     fn now(&self) -> Duration {

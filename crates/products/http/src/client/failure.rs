@@ -33,8 +33,8 @@ pub(crate) enum ClientError {
 /// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    pub(crate) class: ErrorClass,
-    pub(crate) text: String,
+    pub class: ErrorClass,
+    pub text: String,
 }
 
 /// A failed handshake.

@@ -1,38 +1,34 @@
 //! HTTP over hyper for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
 
 mod failure;
-mod request;
-pub(crate) mod response;
 mod session;
 mod tls;
-mod trust;
 
 use linerate_model::http::{HttpVersion, NegotiatedProtocol};
 use tokio::net::TcpStream;
 
 pub(crate) use failure::{ClientError, Failure, Refusal};
-pub(crate) use session::{Driver, NoResponse, Session};
+pub(crate) use session::{Driver, NoResponse, Session, read_response};
 
 use crate::protocol::Protocol;
-use request::Template;
-use session::Stream;
+use session::{Stream, Template};
 use tls::Tls;
 
 /// Protocol and request of a load.
 pub(crate) struct Client {
     tls: Option<Tls>,
-    is_http2: bool,
+    pub is_http2: bool,
     template: Template,
 }
 
 /// An established connection.
 pub(crate) struct Established {
     /// Sends requests.
-    pub(crate) session: Session,
+    pub session: Session,
     /// Drives the connection: must be polled, and ends with it.
-    pub(crate) driver: Driver,
+    pub driver: Driver,
     /// Negotiated protocol.
-    pub(crate) protocol: NegotiatedProtocol,
+    pub protocol: NegotiatedProtocol,
 }
 
 impl Client {
@@ -52,10 +48,6 @@ impl Client {
         })
     }
 
-    pub(crate) fn is_http2(&self) -> bool {
-        self.is_http2
-    }
-
     pub(crate) fn version(&self) -> HttpVersion {
         if self.is_http2 {
             HttpVersion::Http2
@@ -65,7 +57,7 @@ impl Client {
     }
 
     /// The next request.
-    pub(crate) fn request(&self) -> hyper::Request<request::Upload> {
+    pub(crate) fn request(&self) -> hyper::Request<session::Upload> {
         self.template.request()
     }
 

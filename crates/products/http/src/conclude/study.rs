@@ -41,7 +41,7 @@ pub(crate) fn study(input: &StudyInput<'_>) -> Study {
             sentences::isolation(&setup.plan, &judged),
             sentences::whole(&judged, idle.as_ref()),
         ],
-        ceiling: curve::ceiling_curve(input, &judged),
+        ceiling: curve::ceiling_curve(input, &judged).unwrap_or_default(),
         ceiling_missing: curve::ceiling_missing(input, &judged),
         notes: [kept.notes.as_slice(), &judged.notes].concat(),
         cells: judged.cells,

@@ -1,6 +1,6 @@
 //! Circuit breaker: ends a load the server cannot sustain.
 
-use super::second::SecondPart;
+use super::stats::SecondPart;
 
 /// Trips when failure rates exceed their limits for three seconds in a row, on `Retry-After`, or
 /// when the limit of received bytes is reached.

@@ -7,7 +7,7 @@
 
 mod breaker;
 mod by_hyper;
-mod distribution;
+pub(crate) mod distribution;
 mod event_loop;
 pub(crate) mod failure;
 pub(crate) mod opener;
@@ -18,17 +18,14 @@ mod recorder;
 pub(crate) mod response;
 mod run;
 mod run_state;
-mod schedule;
-mod second;
 mod spec;
 mod stats;
 mod worker;
-mod worker_messages;
 mod workers;
 
 pub use breaker::Breaker;
 pub use ports::Local;
 pub use run::{Observer, run};
-pub use second::SecondPart;
 pub use spec::LoadSpec;
+pub use stats::SecondPart;
 pub use workers::{Processes, WorkerPool, work};

@@ -10,8 +10,8 @@ use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
+use super::pace::WorkerIndex;
 use super::ports::{Local, PortAllocator, PortSelection, SourceTuple, choose};
-use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
 /// Opens sockets from the addresses and ports of one worker.
@@ -23,8 +23,8 @@ pub(crate) struct Opener {
 
 /// A connected or connecting socket.
 pub(crate) struct Opened {
-    pub(crate) socket: OwnedFd,
-    pub(crate) is_connected: bool,
+    pub socket: OwnedFd,
+    pub is_connected: bool,
 }
 
 impl Opener {
@@ -70,7 +70,7 @@ impl Opener {
             .allocator
             .next_pair()
             .ok_or_else(|| io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))?;
-        match self.allocator.selection() {
+        match self.allocator.selection {
             PortSelection::Kernel { range } => self
                 .open_anywhere(&tuple, range)
                 .map_err(|error| error.source),

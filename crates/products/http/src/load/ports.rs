@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::http::Ports;
 
-use super::schedule::WorkerIndex;
+use super::pace::WorkerIndex;
 
 /// Local end of a connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,15 +20,15 @@ pub struct Local<'a> {
 /// Local address and address of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SourceTuple {
-    pub(crate) source: Option<IpAddr>,
-    pub(crate) destination: SocketAddr,
+    pub source: Option<IpAddr>,
+    pub destination: SocketAddr,
 }
 
 /// Distributes connections over pairs of source and destination, and ports within each pair.
 pub(crate) struct PortAllocator {
     pairs: Vec<(SourceTuple, PortSequence)>,
     next: usize,
-    selection: PortSelection,
+    pub selection: PortSelection,
 }
 
 /// Method by which a socket gets its port.
@@ -76,10 +76,6 @@ impl PortAllocator {
             next,
             selection,
         }
-    }
-
-    pub(crate) fn selection(&self) -> PortSelection {
-        self.selection
     }
 
     /// The next pair with its index; `None` without destinations.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::schedule::WorkerIndex;
+use super::pace::WorkerIndex;
 
 /// Connections to be opened, with a rate and a limit of concurrent attempts.
 #[derive(Debug)]

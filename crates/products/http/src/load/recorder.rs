@@ -3,38 +3,37 @@
 use linerate_model::http::ErrorClass;
 
 use super::response::ReceivedResponse;
-use super::second::SecondPart;
-use super::stats::LoadStats;
+use super::stats::{LoadStats, SecondPart};
 
 /// Times of the run on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     /// The load begins, unrecorded.
-    pub(crate) begin_ns: u64,
+    pub begin_ns: u64,
     /// Recording begins.
-    pub(crate) open_ns: u64,
+    pub open_ns: u64,
     /// Nothing is sent from here on.
-    pub(crate) end_ns: u64,
+    pub end_ns: u64,
 }
 
 /// A request that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sent {
     /// Send time.
-    pub(crate) sent_ns: u64,
+    pub sent_ns: u64,
     /// Due time; the send time in a closed loop.
-    pub(crate) due_ns: u64,
+    pub due_ns: u64,
     /// No connection was free when it was due: it is late because of the server, not of this
     /// thread.
-    pub(crate) is_starved: bool,
+    pub is_starved: bool,
 }
 
 /// Statistics of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    pub(crate) stats: LoadStats,
-    window: Option<Window>,
-    second: SecondPart,
+    pub stats: LoadStats,
+    pub window: Option<Window>,
+    pub second: SecondPart,
     body_hash: Option<u64>,
     verifies: bool,
     is_open_loop: bool,
@@ -47,10 +46,6 @@ impl Recorder {
             is_open_loop,
             ..Self::default()
         }
-    }
-
-    pub(crate) fn set_window(&mut self, window: Window) {
-        self.window = Some(window);
     }
 
     /// A request has a complete response.
@@ -190,11 +185,6 @@ impl Recorder {
         }
     }
 
-    /// A connection is being opened.
-    pub(crate) fn connecting(&mut self) {
-        self.second.attempts += 1;
-    }
-
     /// A connection is open.
     pub(crate) fn connected(&mut self, elapsed_ns: u64) {
         self.stats.connect.record(elapsed_ns);
@@ -205,16 +195,6 @@ impl Recorder {
         self.second.failure(class, false);
         self.stats.note_failure(class);
         self.stats.errors.add(class, text);
-    }
-
-    /// Connections that are open.
-    pub(crate) fn open(&mut self, connections: u64) {
-        self.second.open = connections;
-    }
-
-    /// Age of the backlog.
-    pub(crate) fn backlog(&mut self, age_ns: u64) {
-        self.second.backlog_ns = self.second.backlog_ns.max(age_ns);
     }
 
     /// The second that is complete at `now_ns`; without events in between, only the last.
@@ -278,7 +258,7 @@ mod tests {
             u64::MAX,
             "before there is a window"
         );
-        recorder.set_window(Window {
+        recorder.window = Some(Window {
             begin_ns: 500,
             open_ns: 500,
             end_ns: 10 * SECOND_NS,

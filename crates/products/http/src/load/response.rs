@@ -29,15 +29,15 @@ pub(crate) enum ReadProgress {
 /// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReceivedResponse {
-    pub(crate) status: u16,
-    pub(crate) keeps_alive: bool,
-    pub(crate) has_retry_after: bool,
+    pub status: u16,
+    pub keeps_alive: bool,
+    pub has_retry_after: bool,
     /// `None` where headers are not counted.
-    pub(crate) head_bytes: Option<u64>,
+    pub head_bytes: Option<u64>,
     /// Payload without the framing of chunks.
-    pub(crate) body_bytes: u64,
+    pub body_bytes: u64,
     /// Hash of the payload; 0 unless requested.
-    pub(crate) hash: u64,
+    pub hash: u64,
 }
 
 /// A malformed response.
@@ -53,9 +53,9 @@ pub(crate) enum ReadError {
 #[derive(Debug, Default)]
 pub(crate) struct ReaderContext {
     /// Requests are `HEAD`.
-    pub(crate) is_head: bool,
+    pub is_head: bool,
     /// Bodies are hashed.
-    pub(crate) is_hashed: bool,
+    pub is_hashed: bool,
     /// The last header and its meaning: most responses of one second have the same.
     last: (Vec<u8>, Option<ResponseHeader>),
 }
@@ -98,7 +98,7 @@ impl ResponseReader {
     /// Length of the body, where known.
     pub(crate) fn body_len(&self) -> Option<u64> {
         let body = self.body.as_ref()?;
-        Some(body.left_bytes()?.saturating_add(body.received_bytes()))
+        Some(body.left_bytes()?.saturating_add(body.received_bytes))
     }
 
     /// True if part of a response has arrived.
@@ -180,7 +180,7 @@ impl ResponseReader {
             keeps_alive: self.keeps_alive,
             has_retry_after: self.has_retry_after,
             head_bytes: Some(u64::from(self.head_bytes)),
-            body_bytes: body.map_or(0, |body| body.received_bytes()),
+            body_bytes: body.map_or(0, |body| body.received_bytes),
             hash: self.hash,
         }
     }

@@ -11,10 +11,9 @@ use linerate_model::outcome::Error;
 use linerate_sys::clock;
 
 use super::breaker::Breaker;
-use super::second::SecondPart;
+use super::run_state::{Message, WorkerCommand};
 use super::spec::LoadSpec;
-use super::stats::LoadStats;
-use super::worker_messages::{Message, WorkerCommand};
+use super::stats::{LoadStats, SecondPart};
 use super::workers::{WorkerPool, Workers};
 
 /// Observes a run, and may stop it.

@@ -1,21 +1,22 @@
-//! Phases of a worker, and the commands it receives.
+//! Phases of a worker, the commands it receives and the messages it sends.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linerate_sys::poll::EventFd;
+use serde::{Deserialize, Serialize};
 
 use super::recorder::Window;
 use super::spec::LoadSpec;
-use super::worker_messages::WorkerCommand;
+use super::stats::{LoadStats, SecondPart};
 
 /// Commands to a running worker.
 #[derive(Debug)]
 pub(crate) struct CommandSlot {
     begin_ns: AtomicU64,
     is_stopped: AtomicBool,
-    waker: EventFd,
+    pub waker: EventFd,
 }
 
 impl CommandSlot {
@@ -33,11 +34,6 @@ impl CommandSlot {
             WorkerCommand::Stop => self.is_stopped.store(true, Ordering::Release),
         }
         self.waker.signal();
-    }
-
-    /// Readable after a command.
-    pub(crate) fn waker(&self) -> &EventFd {
-        &self.waker
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -171,4 +167,28 @@ impl RunState {
             Stage::Ramp | Stage::Over => None,
         }
     }
+}
+
+/// From a worker to the coordinator; one line of JSON each between processes.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Message {
+    /// All connections that could be opened are open.
+    Ramped {
+        opened: u64,
+    },
+    /// A second is complete.
+    Second(SecondPart),
+    Finished(Box<LoadStats>),
+    Failed(String),
+}
+
+/// To one worker, or to all workers of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WorkerCommand {
+    /// The load begins at this time of the monotonic clock, which all processes share.
+    Begin { at_ns: u64 },
+    /// Nothing more is sent.
+    Stop,
 }

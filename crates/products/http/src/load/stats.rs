@@ -1,40 +1,39 @@
 //! Statistics of a load, merged from its workers into the result.
 
 use linerate_model::http::{
-    Connections, ErrorClass, ErrorCounts, Flag, LoadResult, Mode, NegotiatedProtocol,
+    Connections, ErrorClass, ErrorCounts, Flag, LoadResult, Mode, NegotiatedProtocol, Second,
 };
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
-use super::second::SecondPart;
 use super::spec::LoadSpec;
 
 /// Statistics of one worker, or of all.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct LoadStats {
-    pub(crate) connections: Connections,
-    pub(crate) requests: u64,
-    pub(crate) ok: u64,
-    pub(crate) payload_bytes: u64,
+    pub connections: Connections,
+    pub requests: u64,
+    pub ok: u64,
+    pub payload_bytes: u64,
     /// Meaningless where headers are not counted.
-    pub(crate) http_bytes: u64,
-    pub(crate) response_head_bytes: Option<u64>,
-    pub(crate) errors: ErrorCounts,
+    pub http_bytes: u64,
+    pub response_head_bytes: Option<u64>,
+    pub errors: ErrorCounts,
     /// From due (open loop) or sent (closed loop) to complete.
-    pub(crate) latency: Distribution,
-    pub(crate) service: Distribution,
-    pub(crate) send_lag: Distribution,
+    pub latency: Distribution,
+    pub service: Distribution,
+    pub send_lag: Distribution,
     /// Part of the send lag caused by the generator: a connection was free when the request was
     /// due.
-    pub(crate) lateness: Distribution,
-    pub(crate) connect: Distribution,
-    pub(crate) is_overloaded: bool,
+    pub lateness: Distribution,
+    pub connect: Distribution,
+    pub is_overloaded: bool,
     /// Time of the last complete response; 0 without one.
-    pub(crate) last_response_ns: u64,
+    pub last_response_ns: u64,
     /// First of the classes of failures since the last complete response.
-    pub(crate) failing: Option<ErrorClass>,
+    pub failing: Option<ErrorClass>,
     /// Protocol negotiated by the first connection; `None` where none was.
-    pub(crate) protocol: Option<NegotiatedProtocol>,
+    pub protocol: Option<NegotiatedProtocol>,
 }
 
 impl LoadStats {
@@ -180,6 +179,97 @@ const LATE_MIN_NS: u64 = 1_000_000;
 /// A server that answers is not silent for so long after a failure.
 const SILENCE_MIN_NS: u64 = 1_000_000_000;
 
+/// Responses, failures and approximate times of one second, small enough to be kept for every
+/// second and sent while the load runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SecondPart {
+    /// Seconds since the start of the warm-up.
+    pub index: u32,
+    /// Complete 2xx responses.
+    pub ok: u64,
+    /// Bytes of their bodies.
+    pub payload_bytes: u64,
+    /// All failures.
+    pub errors: u64,
+    /// Errors with status 5xx and `429 Too Many Requests`.
+    pub refusals: u64,
+    /// Errors by response timeout.
+    pub timeouts: u64,
+    /// Errors of connections that could not be opened.
+    pub connects: u64,
+    /// Connection attempts.
+    pub attempts: u64,
+    /// 429 and 503 with `Retry-After`.
+    pub retry_after: u64,
+    /// Connections that are open at its end.
+    pub open: u64,
+    /// Age of the backlog at the end of the second.
+    pub backlog_ns: u64,
+    /// Times with an error of a sixteenth.
+    times: Distribution<1>,
+}
+
+impl SecondPart {
+    /// An empty one.
+    pub fn new(index: u32) -> Self {
+        Self {
+            index,
+            ..Self::default()
+        }
+    }
+
+    /// Counts a complete 2xx response.
+    pub fn response(&mut self, ns: u64, payload_bytes: u64) {
+        self.ok += 1;
+        self.payload_bytes += payload_bytes;
+        self.times.record(ns);
+    }
+
+    /// Counts a failure.
+    pub fn failure(&mut self, class: ErrorClass, is_refusal: bool) {
+        self.errors += 1;
+        self.refusals += u64::from(is_refusal || class == ErrorClass::Status5xx);
+        self.timeouts += u64::from(class == ErrorClass::Timeout);
+        self.connects += u64::from(matches!(
+            class,
+            ErrorClass::ConnectRefused
+                | ErrorClass::ConnectTimeout
+                | ErrorClass::Unreachable
+                | ErrorClass::Tls
+        ));
+    }
+
+    /// Adds the same second of another thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.payload_bytes += other.payload_bytes;
+        self.errors += other.errors;
+        self.refusals += other.refusals;
+        self.timeouts += other.timeouts;
+        self.connects += other.connects;
+        self.attempts += other.attempts;
+        self.retry_after += other.retry_after;
+        self.open += other.open;
+        self.backlog_ns = self.backlog_ns.max(other.backlog_ns);
+        self.times.merge(&other.times);
+    }
+
+    /// A quantile of the times with an error of a sixteenth; `None` with fewer than ten values
+    /// above it.
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        Some(self.times.quantile(q)?.ns)
+    }
+
+    /// Part kept in the record.
+    pub fn summary(&self) -> Second {
+        Second {
+            ok: self.ok,
+            p99_ns: self.quantile_ns(0.99),
+            errors: self.errors,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_model::http::Arrivals;
@@ -258,5 +348,25 @@ mod tests {
         }
 
         assert!(!LoadStats::default().is_generator_late(Mode::Idle { heartbeat_ns: None }));
+    }
+
+    #[test]
+    fn seconds_of_threads_are_merged() {
+        let (mut a, mut b) = (SecondPart::new(3), SecondPart::new(3));
+        for _ in 0..990 {
+            a.response(100_000, 1024);
+        }
+
+        for _ in 0..20 {
+            b.response(50_000_000, 1024);
+        }
+
+        b.failure(ErrorClass::Timeout, false);
+        a.merge(&b);
+        let second = a.summary();
+        assert_eq!((second.ok, second.errors), (1_010, 1));
+
+        let p99 = second.p99_ns.expect("ten lie above");
+        assert!((47_000_000..54_000_000).contains(&p99), "{p99}");
     }
 }

@@ -10,10 +10,9 @@ use std::thread;
 use linerate_sys::clock;
 use serde::{Deserialize, Serialize};
 
-use super::run_state::CommandSlot;
+use super::run_state::{CommandSlot, Message, WorkerCommand};
 use super::spec::LoadSpec;
 use super::worker::LoadWorker;
-use super::worker_messages::{Message, WorkerCommand};
 use super::{by_hyper, event_loop};
 use crate::client::Client;
 
@@ -40,18 +39,18 @@ pub struct Processes {
 /// First line of input of a worker process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerAssignment {
-    pub(crate) spec: LoadSpec,
+    pub spec: LoadSpec,
     /// Workers of the process.
-    pub(crate) workers: Range<u32>,
+    pub workers: Range<u32>,
     /// Workers of all processes.
-    pub(crate) workers_total: u32,
+    pub workers_total: u32,
 }
 
 /// Running workers.
 #[derive(Debug)]
 pub(crate) struct Workers {
     handles: Vec<Worker>,
-    pub(crate) total: u32,
+    pub total: u32,
 }
 
 #[derive(Debug)]
@@ -263,21 +262,15 @@ fn forward(output: impl Read, workers: usize, reports: &Sender<Message>) {
     let mut lines = BufReader::new(output);
     let mut left = workers;
     while left > 0 {
-        match read_line::<Message>(&mut lines) {
-            Ok(Some(message)) => {
-                left -= usize::from(matches!(message, Message::Finished(_)));
-                if reports.send(message).is_err() {
-                    return;
-                }
-            }
-            Ok(None) => {
-                return drop(
-                    reports.send(Message::Failed("a worker process ended early".to_owned())),
-                );
-            }
-            Err(error) => {
-                return drop(reports.send(Message::Failed(format!("a worker process: {error}"))));
-            }
+        let message = match read_line(&mut lines) {
+            Ok(Some(message)) => message,
+            Ok(None) => Message::Failed("a worker process ended early".to_owned()),
+            Err(error) => Message::Failed(format!("a worker process: {error}")),
+        };
+        left -= usize::from(matches!(message, Message::Finished(_)));
+        let is_over = matches!(message, Message::Failed(_));
+        if reports.send(message).is_err() || is_over {
+            return;
         }
     }
 }

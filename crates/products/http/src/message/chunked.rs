@@ -20,11 +20,11 @@ pub(crate) struct Decoder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Piece {
     /// Bytes of sizes, line ends, extensions and trailers at the start of the input.
-    pub(crate) framing: usize,
+    pub framing: usize,
     /// Bytes of payload behind them.
-    pub(crate) payload: usize,
+    pub payload: usize,
     /// The body is complete; the rest of the input does not belong to it.
-    pub(crate) is_end: bool,
+    pub is_end: bool,
 }
 
 /// Why a chunked body is invalid.
@@ -111,9 +111,7 @@ impl Decoder {
             return 0;
         }
 
-        let taken = usize::try_from(self.size)
-            .unwrap_or(usize::MAX)
-            .min(available);
+        let taken = self.size.min(available as u64) as usize;
         self.size -= taken as u64;
 
         if self.size == 0 {

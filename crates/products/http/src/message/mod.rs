@@ -2,7 +2,6 @@
 
 pub(crate) mod body;
 pub(crate) mod chunked;
-pub(crate) mod framing;
 pub(crate) mod request;
 pub(crate) mod response;
 

@@ -7,7 +7,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::framing::{BodyFraming, ConnectionOptions, add_length};
+use super::body::{BodyFraming, ConnectionOptions, add_length};
 
 /// Longest header in bytes: request line, fields and the empty line.
 pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
@@ -18,18 +18,18 @@ pub(crate) const FIELDS_MAX: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestHeader<'a> {
     /// Method; names are case-sensitive.
-    pub(crate) method: &'a str,
-    pub(crate) target: Target<'a>,
+    pub method: &'a str,
+    pub target: Target<'a>,
     /// HTTP/1.1 rather than HTTP/1.0.
-    pub(crate) is_http11: bool,
+    pub is_http11: bool,
     /// Framing of the body; never [`BodyFraming::UntilClose`].
-    pub(crate) framing: BodyFraming,
+    pub framing: BodyFraming,
     /// The connection is persistent. An HTTP/1.0 client needs a confirmation.
-    pub(crate) keep_alive: bool,
+    pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends its body.
-    pub(crate) expects_continue: bool,
+    pub expects_continue: bool,
     /// Bytes of the header with the empty line.
-    pub(crate) len: usize,
+    pub len: usize,
 }
 
 /// Request target.
@@ -196,50 +196,37 @@ struct Fields {
 
 impl Fields {
     fn take(&mut self, field: &httparse::Header<'_>) -> Result<(), RequestError> {
+        let value = field.value;
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         // The length rules out almost every other field.
         match field.name.len() {
-            4 if is("host") => self.take_host(field.value),
-            6 if is("expect") => self.take_expectation(field.value),
+            4 if is("host") => {
+                self.hosts = self.hosts.saturating_add(1);
+                ensure(is_host(value), RequestError::Host)
+            }
+            6 if is("expect") => {
+                // Another expectation gets 417 (RFC 9110, section 10.1.1).
+                self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+                ensure(self.expects_continue, RequestError::Expectation)
+            }
             10 if is("connection") => {
-                self.options.add(field.value);
+                self.options.add(value);
                 Ok(())
             }
-            14 if is("content-length") => self.take_length(field.value),
-            17 if is("transfer-encoding") => self.take_coding(field.value),
+            14 if is("content-length") => {
+                self.length = add_length(self.length, value);
+                ensure(self.length.is_some(), RequestError::ContentLength)
+            }
+            17 if is("transfer-encoding") => {
+                self.codings = self.codings.saturating_add(1);
+                self.is_chunked = value.eq_ignore_ascii_case(b"chunked");
+                let is_single = self.codings == 1 && !value.is_empty();
+                ensure(is_single, RequestError::TransferEncoding)?;
+                // A coding that the server does not know gets 501 (RFC 9112, section 6.1).
+                ensure(self.is_chunked, RequestError::UnknownCoding)
+            }
             _ => Ok(()),
         }
-    }
-
-    fn take_host(&mut self, value: &[u8]) -> Result<(), RequestError> {
-        self.hosts = self.hosts.saturating_add(1);
-        is_host(value).then_some(()).ok_or(RequestError::Host)
-    }
-
-    fn take_expectation(&mut self, value: &[u8]) -> Result<(), RequestError> {
-        // Another expectation gets 417 (RFC 9110, section 10.1.1).
-        self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
-        self.expects_continue
-            .then_some(())
-            .ok_or(RequestError::Expectation)
-    }
-
-    fn take_length(&mut self, value: &[u8]) -> Result<(), RequestError> {
-        self.length = Some(add_length(self.length, value).ok_or(RequestError::ContentLength)?);
-        Ok(())
-    }
-
-    fn take_coding(&mut self, value: &[u8]) -> Result<(), RequestError> {
-        self.codings = self.codings.saturating_add(1);
-        self.is_chunked = value.eq_ignore_ascii_case(b"chunked");
-        if self.codings > 1 || value.is_empty() {
-            return Err(RequestError::TransferEncoding);
-        }
-
-        // A coding that the server does not know gets 501 (RFC 9112, section 6.1).
-        self.is_chunked
-            .then_some(())
-            .ok_or(RequestError::UnknownCoding)
     }
 
     fn framing(&self, is_http11: bool) -> Result<BodyFraming, RequestError> {
@@ -253,6 +240,10 @@ impl Fields {
             (false, Some(length)) => Ok(BodyFraming::Length(length)),
         }
     }
+}
+
+fn ensure(is_met: bool, error: RequestError) -> Result<(), RequestError> {
+    is_met.then_some(()).ok_or(error)
 }
 
 /// A name or an address with or without a port; empty is allowed (RFC 9110, section 7.2).

@@ -1,6 +1,6 @@
 //! Headers that are accepted, and near-misses that are refused.
 
-use super::framing::BodyFraming;
+use super::body::BodyFraming;
 use super::request::RequestError::{self, *};
 use super::request::{FIELDS_MAX, HEADER_BYTES_MAX, RequestHeader, Target};
 

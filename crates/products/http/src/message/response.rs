@@ -4,21 +4,21 @@
 //! length beside chunks, or an unknown transfer coding are errors, because the next response would
 //! begin at the wrong byte.
 
-use super::framing::{BodyFraming, ConnectionOptions, add_length};
+use super::body::{BodyFraming, ConnectionOptions, add_length};
 
 /// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResponseHeader {
     /// Bytes of the header with the empty line.
-    pub(crate) len: usize,
+    pub len: usize,
     /// Status code, 100 to 999.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Framing of the body.
-    pub(crate) framing: BodyFraming,
+    pub framing: BodyFraming,
     /// The connection is persistent.
-    pub(crate) keeps_alive: bool,
+    pub keeps_alive: bool,
     /// It has a `Retry-After` field.
-    pub(crate) has_retry_after: bool,
+    pub has_retry_after: bool,
 }
 
 impl ResponseHeader {

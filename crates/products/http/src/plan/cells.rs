@@ -102,15 +102,15 @@ pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
         }];
     }
 
-    let directions = plan.tcp.directions.iter();
-    directions
-        .flat_map(|direction| {
-            plan.tcp.streams.iter().map(|streams| PlannedTest {
-                direction: *direction,
-                streams: *streams,
-            })
-        })
-        .collect()
+    let mut tests = Vec::new();
+    for direction in &plan.tcp.directions {
+        tests.extend(plan.tcp.streams.iter().map(|streams| PlannedTest {
+            direction: *direction,
+            streams: *streams,
+        }));
+    }
+
+    tests
 }
 
 /// One stream may be limited by its window.
@@ -176,27 +176,24 @@ pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
 }
 
 fn payload_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
-    let payloads = plan
-        .payloads
-        .payloads_bytes
-        .iter()
-        .filter(|_| phases.has(1));
-    payloads
-        .filter(|payload_bytes| by_product(plan, phases, **payload_bytes).is_none())
-        .map(|payload_bytes| {
-            CellKey::new(Phase::Payload, *payload_bytes, plan.payloads.connections)
-        })
-        .collect()
+    let mut payloads = plan.payloads.payloads_bytes.clone();
+    payloads.retain(|bytes| phases.has(1) && by_product(plan, phases, *bytes).is_none());
+    let key = |bytes| CellKey::new(Phase::Payload, bytes, plan.payloads.connections);
+    payloads.into_iter().map(key).collect()
 }
 
 fn matrix_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
-    let payloads = plan.matrix.payloads_bytes.iter().filter(|_| phases.has(2));
-    payloads
-        .flat_map(|payload_bytes| {
-            let connections = plan.matrix.connections.iter();
-            connections.map(|connections| CellKey::new(Phase::Matrix, *payload_bytes, *connections))
-        })
-        .collect()
+    let mut keys = Vec::new();
+    if !phases.has(2) {
+        return keys;
+    }
+
+    for bytes in &plan.matrix.payloads_bytes {
+        let connections = plan.matrix.connections.iter();
+        keys.extend(connections.map(|many| CellKey::new(Phase::Matrix, *bytes, *many)));
+    }
+
+    keys
 }
 
 /// Idle connections from few to many, then those with few requests, then the busy ones: each leaves
@@ -206,28 +203,25 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
         return Vec::new();
     }
 
+    let (low_rate, active) = (&plan.c10k.low_rate, &plan.c10k.active);
     let mut steps = plan.c10k.idle.steps.clone();
     // Each step leaves more sockets and ports behind than the one before.
     steps.sort_unstable();
+    let steps = steps.into_iter();
     let mut keys: Vec<CellKey> = steps
-        .into_iter()
         .map(|step| CellKey::new(Phase::Idle, 0, step))
         .collect();
 
-    if plan.c10k.low_rate.connections > 0 {
-        let low_rate = &plan.c10k.low_rate;
-        let key = CellKey {
+    if low_rate.connections > 0 {
+        keys.push(CellKey {
             rate_per_s: Some(low_rate.rate_per_s),
             ..CellKey::new(Phase::LowRate, low_rate.payload_bytes, low_rate.connections)
-        };
-        keys.push(key);
+        });
     }
 
-    if plan.c10k.active.connections > 0 {
-        let payloads = plan.c10k.active.payloads_bytes.iter();
-        keys.extend(payloads.map(|payload_bytes| {
-            CellKey::new(Phase::Active, *payload_bytes, plan.c10k.active.connections)
-        }));
+    if active.connections > 0 {
+        let payloads = active.payloads_bytes.iter();
+        keys.extend(payloads.map(|bytes| CellKey::new(Phase::Active, *bytes, active.connections)));
     }
 
     keys

@@ -54,7 +54,8 @@ fn keys_of_all_tables_are_read() {
     let protocol = Protocol {
         version: HttpVersion::Http2,
         streams: 8,
-        trust: Trust::Pinned([0xab; 32]),
+        pin_sha256: Some([0xab; 32]),
+        ..Protocol::default()
     };
     assert_eq!(plan.protocol, protocol);
     assert_eq!(plan.payloads.payloads_bytes, [1024, 10_240, 4096]);
@@ -72,21 +73,25 @@ fn written_plan_is_read_back_unchanged() {
         line_rate_bps: Some(2.5e9),
         ..Plan::parse(TOML).expect("TOML")
     };
-    let trusting = |trust| Plan {
-        protocol: Protocol {
-            trust,
-            ..Protocol::default()
-        },
+    let trusting = |protocol| Plan {
+        protocol,
         ..Plan::default()
     };
-    let file = trusting(Trust::File("/etc/a \"b\\c\".pem".into()));
+    let file = trusting(Protocol {
+        cacert: Some("/etc/a \"b\\c\".pem".to_owned()),
+        ..Protocol::default()
+    });
+    let anything = trusting(Protocol {
+        insecure: true,
+        ..Protocol::default()
+    });
 
     for plan in [
         Plan::default(),
         Plan::default().quick(),
         full,
         file,
-        trusting(Trust::Anything),
+        anything,
     ] {
         let text = plan.to_toml();
         assert_eq!(Plan::parse(&text), Ok(plan), "{text}");
@@ -95,8 +100,8 @@ fn written_plan_is_read_back_unchanged() {
 
 #[test]
 fn template_is_the_default_plan() {
-    assert_eq!(Plan::parse(explained::TEMPLATE), Ok(Plan::default()));
-    assert_eq!(Plan::default().to_toml(), explained::TEMPLATE);
+    assert_eq!(Plan::parse(text::TEMPLATE), Ok(Plan::default()));
+    assert_eq!(Plan::default().to_toml(), text::TEMPLATE);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use linerate_model::fnv::fnv64;
 use linerate_model::http::HttpVersion;
 
 use super::form::{Plan, PlanError};
-use super::{explained, validity};
+use super::validity;
+use crate::target::Target;
 
 /// Most bytes of a plan file.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -39,7 +40,7 @@ impl Plan {
 
     /// The plan as a file with every key, explained.
     pub fn to_toml(&self) -> String {
-        explained::explained(&self.bare())
+        explained(&self.bare())
     }
 
     /// Name of the runs. Those of different plans have different names; comments and the rate of
@@ -83,7 +84,8 @@ impl Plan {
 
     /// True if the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
     pub fn is_plain_http1(&self) -> bool {
-        self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_https)
+        let is_tls = |url: &str| url.parse::<Target>().is_ok_and(|target| target.is_tls);
+        self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_tls)
     }
 }
 
@@ -96,8 +98,51 @@ fn line_of(text: &str, byte: usize) -> usize {
         + 1
 }
 
-fn is_https(url: &str) -> bool {
-    const SCHEME: &str = "https://";
-    url.get(..SCHEME.len())
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+/// The default plan. Keys without a default are commented out, with an example.
+pub(super) const TEMPLATE: &str = include_str!("plan.toml");
+/// Column of the comments.
+const COMMENT_AT: usize = 44;
+
+/// The template with the values of `bare`, a plan of keys and values alone.
+fn explained(bare: &str) -> String {
+    let mut table = "";
+    let mut out = String::new();
+
+    for line in TEMPLATE.lines() {
+        table = table_of(line).unwrap_or(table);
+        let key = line
+            .trim_start_matches("# ")
+            .split_once(" = ")
+            .map(|(key, _)| key);
+        let value = key.and_then(|key| value_line(bare, table, key));
+
+        let comment = line.rsplit_once(" # ").map(|(_, comment)| comment);
+        match (value, comment) {
+            (Some(value), Some(comment)) => {
+                let width = COMMENT_AT.max(value.chars().count() + 1);
+                out.push_str(&format!("{value:<width$}# {comment}"));
+            }
+            (Some(value), None) => out.push_str(value),
+            (None, _) => out.push_str(line),
+        }
+
+        out.push('\n');
+    }
+
+    out
+}
+
+fn value_line<'a>(bare: &'a str, table: &str, key: &str) -> Option<&'a str> {
+    let mut current = "";
+    bare.lines().find(|line| {
+        current = table_of(line).unwrap_or(current);
+        current == table && line.split_once(" = ").is_some_and(|(name, _)| name == key)
+    })
+}
+
+/// `phase3.idle` of `[phase3.idle]  # idle connections`
+fn table_of(line: &str) -> Option<&str> {
+    line.strip_prefix('[')?
+        .split_once(']')
+        .map(|(name, _)| name)
 }

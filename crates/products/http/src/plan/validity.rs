@@ -7,12 +7,13 @@ use std::time::Duration;
 use linerate_model::http::units::{duration_name, shown};
 
 use super::form::{Plan, PlanError};
+use crate::target::Target;
 
 /// Most runs of a plan, refinements aside.
 pub const RUNS_MAX: u64 = 10_000;
 
 const LIST_MAX: usize = 64;
-const TEXT_CHARS_MAX: usize = 2048;
+const HOST_BYTES_MAX: usize = 2048;
 /// Names of devices have at most 15 bytes (`IFNAMSIZ`).
 const DEVICE_BYTES_MAX: usize = 15;
 const CONNECTIONS: RangeInclusive<u32> = 1..=1_000_000;
@@ -38,10 +39,24 @@ fn top(plan: &Plan) -> Checked {
     number("version", plan.version, &(1..=1))?;
     // Integers of TOML have 64 bits with a sign.
     number("seed", plan.seed, &(0..=i64::MAX as u64))?;
-    url("target", plan.target.as_deref())?;
-    host("control", plan.control.as_deref())?;
+    if let Some(Err(error)) = plan.target.as_deref().map(str::parse::<Target>) {
+        return wrong("target", error);
+    }
 
-    if let Some(dev) = plan.dev.as_deref().filter(|dev| !is_device(dev)) {
+    let control = plan.control.as_deref();
+    if let Some(host) = control.filter(|host| !is_name(host, HOST_BYTES_MAX)) {
+        let host = shown(host);
+        return wrong(
+            "control",
+            format_args!("`{host}` is no host: expected for instance 192.168.5.2:8081"),
+        );
+    }
+
+    if let Some(dev) = plan
+        .dev
+        .as_deref()
+        .filter(|dev| !is_name(dev, DEVICE_BYTES_MAX))
+    {
         return wrong(
             "dev",
             format_args!("`{}` is no name of a device", shown(dev)),
@@ -49,6 +64,8 @@ fn top(plan: &Plan) -> Checked {
     }
 
     number("protocol.streams", plan.protocol.streams, &(1..=1024))?;
+    let trust = plan.protocol.trust();
+    trust.map_err(|error| PlanError(error.to_string()))?;
     let share = plan.objective.error_share;
     if !(0.0..=1.0).contains(&share) {
         return wrong(
@@ -219,54 +236,9 @@ fn time(key: &str, time: Duration, range: &RangeInclusive<Duration>) -> Checked 
     wrong(key, format_args!("expected {low} to {high}, found {found}"))
 }
 
-fn url(key: &str, url: Option<&str>) -> Checked {
-    let Some(url) = url else {
-        return Ok(());
-    };
-    let host = url.split_once("://").and_then(|(scheme, host)| {
-        let is_known = ["http", "https"]
-            .iter()
-            .any(|known| scheme.eq_ignore_ascii_case(known));
-        is_known.then_some(host)
-    });
-
-    let is_printable = url.chars().all(|c| !c.is_control() && !c.is_whitespace());
-    if host.is_some_and(|host| !host.is_empty())
-        && is_printable
-        && url.chars().count() <= TEXT_CHARS_MAX
-    {
-        return Ok(());
-    }
-
-    wrong(
-        key,
-        format_args!(
-            "`{}` is no URL: expected for instance http://192.168.5.2:8080",
-            shown(url)
-        ),
-    )
-}
-
-fn host(key: &str, host: Option<&str>) -> Checked {
-    let is_name = |host: &str| {
-        let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
-        !host.is_empty() && host.chars().all(is_plain) && host.chars().count() <= TEXT_CHARS_MAX
-    };
-    match host.filter(|host| !is_name(host)) {
-        Some(host) => wrong(
-            key,
-            format_args!(
-                "`{}` is no host: expected for instance 192.168.5.2:8081",
-                shown(host)
-            ),
-        ),
-        None => Ok(()),
-    }
-}
-
-fn is_device(name: &str) -> bool {
-    (1..=DEVICE_BYTES_MAX).contains(&name.len())
-        && name
+fn is_name(text: &str, bytes_max: usize) -> bool {
+    (1..=bytes_max).contains(&text.len())
+        && text
             .chars()
             .all(|c| !c.is_control() && !c.is_whitespace() && c != '/')
 }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use linerate_model::http::units::{
-    UnitError, duration, duration_name, payload_bytes, payload_name,
+    UnitError, duration, duration_name, payload_bytes, payload_name, shown,
 };
+use linerate_model::words::joined;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -78,6 +79,12 @@ string_form!(payload, u64, payload_bytes, |bytes: &u64| payload_name(
 ));
 
 string_form!(
+    pin,
+    Option<[u8; 32]>,
+    |text| fingerprint(text).map(Some),
+    |pin: &Option<[u8; 32]>| joined(pin.iter().flatten().map(|byte| format!("{byte:02x}")), "")
+);
+string_form!(
     line_rates,
     Option<f64>,
     |text| line_rate(text).map(Some),
@@ -111,6 +118,30 @@ pub fn line_rate(text: &str) -> Result<f64, &'static str> {
         Ok(bps) if (1e3..=1e13).contains(&bps) => Ok(bps),
         _ => Err("expected bits per second such as 1G, from 1k to 10000G"),
     }
+}
+
+/// SHA-256 of a certificate from 64 hexadecimal digits, with or without colons between pairs.
+///
+/// # Errors
+/// Another text.
+pub fn fingerprint(text: &str) -> Result<[u8; 32], String> {
+    let wrong = || {
+        let text = shown(text);
+        format!("`{text}` is no SHA-256: 64 hexadecimal digits, with or without colons")
+    };
+    let digits = text.replace(':', "");
+    // The standard parser also takes a sign.
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+
+    let mut bytes = [0; 32];
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        // 64 ASCII digits are 32 pairs, so every slice is inside the text.
+        *byte = u8::from_str_radix(&digits[2 * place..][..2], 16).map_err(|_| wrong())?;
+    }
+
+    Ok(bytes)
 }
 
 /// Neither a time nor the word for none.
@@ -177,6 +208,28 @@ pub(super) mod ramp {
         match rate {
             Some(rate) => serializer.serialize_u32(*rate),
             None => serializer.serialize_str("max"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_is_read_as_openssl_and_browsers_write_it() {
+        let colons = vec!["aB"; 32].join(":");
+        assert_eq!(fingerprint(&colons), Ok([0xab; 32]));
+        assert_eq!(fingerprint(&"AB".repeat(32)), Ok([0xab; 32]));
+
+        for wrong in [
+            "",
+            "ab",
+            &"ab".repeat(33),
+            &"+b".repeat(32),
+            &"ä".repeat(32),
+        ] {
+            assert!(fingerprint(wrong).is_err(), "{wrong:?}");
         }
     }
 }

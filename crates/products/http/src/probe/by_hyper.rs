@@ -1,19 +1,17 @@
 //! The probe over hyper.
 
-use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{self, SocketAddr};
-use std::pin::pin;
 use std::time::Instant;
 
 use hyper::header::{HeaderName, LOCATION, SERVER};
 use linerate_model::http::ErrorClass;
 use tokio::net::TcpStream;
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 
 use super::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
-use crate::client::{Client, Established, Failure, NoResponse, Refusal, response};
+use crate::client::{Client, Established, Failure, NoResponse, Refusal, read_response};
 
 pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResult, ProbeError> {
     let client = Client::new(target.protocol, request)
@@ -59,49 +57,33 @@ async fn exchange_with(
         driver,
         protocol,
     } = established;
+    // A failure of the connection is reported by the exchange as well.
+    spawn_local(driver);
+
     let begin = Instant::now();
+    let sent = session.send(client.request()).await;
+    let response = sent.map_err(|unanswered| match unanswered {
+        NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
+        NoResponse::Failed(failure) => failure_of(address, client, &failure),
+    })?;
+    let field = |name: &HeaderName| {
+        let value = response.headers().get(name);
+        value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let (server, location) = (field(&SERVER), field(&LOCATION));
+    let response = read_response(response, false, BYTES_MAX).await;
+    let response = response.map_err(|failure| failure_of(address, client, &failure))?;
 
-    let mut completed = pin!(async {
-        let response =
-            session
-                .send(client.request())
-                .await
-                .map_err(|unanswered| match unanswered {
-                    NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
-                    NoResponse::Failed(failure) => failure_of(address, client, &failure),
-                })?;
-        let field = |name: &HeaderName| {
-            let value = response.headers().get(name);
-            value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-        };
-        let (server, location) = (field(&SERVER), field(&LOCATION));
-        let response = response::read(response, false, BYTES_MAX).await;
-        let response = response.map_err(|failure| failure_of(address, client, &failure))?;
-        Ok(ProbeResult {
-            protocol,
-            status: response.status,
-            head_bytes: None,
-            body_bytes: response.body_bytes,
-            keeps_alive: response.keeps_alive,
-            server,
-            location,
-            elapsed: begin.elapsed(),
-        })
-    });
-    // A future that has completed must not be polled again.
-    let mut driver = Some(driver);
-    poll_fn(|cx| {
-        if driver
-            .as_mut()
-            .is_some_and(|driver| driver.as_mut().poll(cx).is_ready())
-        {
-            // A failure of the connection is reported by the exchange as well.
-            driver = None;
-        }
-
-        completed.as_mut().poll(cx)
+    Ok(ProbeResult {
+        protocol,
+        status: response.status,
+        head_bytes: None,
+        body_bytes: response.body_bytes,
+        keeps_alive: response.keeps_alive,
+        server,
+        location,
+        elapsed: begin.elapsed(),
     })
-    .await
 }
 
 fn failure_of(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::http::{Cell, CellRun, Latency, Phase, Quantile, Row, RunState, Study};
 
-use super::numbers::{MISSING, quantile};
+use super::labels::{MISSING, quantile};
 
 /// The matrix of a study.
 pub(super) struct Grid<'a> {
@@ -78,6 +78,14 @@ impl<'a> Grid<'a> {
     pub(super) fn is_best_stable(&self, cell: &Cell) -> bool {
         self.row(cell.key.payload_bytes)
             .is_some_and(|row| row.best_stable_connections == Some(cell.key.connections))
+    }
+
+    /// Payload per second as a share of the best of its payload.
+    pub(super) fn share_of_best(&self, cell: &Cell) -> Option<f64> {
+        let rate = |cell: &Cell| cell.median.payload_bytes_per_s;
+        // Above 0, because the share divides by it.
+        let rates = self.cells_of(cell.key.payload_bytes).filter_map(rate);
+        Some(rate(cell)? / rates.fold(f64::MIN_POSITIVE, f64::max))
     }
 
     /// The cell to use for each payload.

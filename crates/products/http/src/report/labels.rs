@@ -1,8 +1,15 @@
-//! Labels: the names of the lab in plain words.
+//! Names and metrics of the lab in plain words. An unknown metric is `n/a`, never 0.
 
-pub(super) use linerate_document::number::counted;
+pub(super) use linerate_document::number::{
+    counted, fine, known, mebi, mega, per_s, percent, time,
+};
+pub(super) use linerate_model::http::units::grouped;
+pub(super) use linerate_model::http::units::payload_name as payload;
+pub(super) use linerate_model::numbers::MISSING;
 
-use linerate_model::http::{CellRun, CellVerdict, ErrorClass, Flag, Phase, RunState, VerdictClass};
+use linerate_model::http::{
+    CellKey, CellRun, CellVerdict, ErrorClass, Flag, Peak, Phase, Quantile, RunState, VerdictClass,
+};
 use linerate_model::stored_name;
 
 /// The letter of a kind of bottleneck in a matrix, and its meaning.
@@ -26,17 +33,11 @@ pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
 
 /// The letters of a verdict: the first class, and those that fit as well after a `+`.
 pub(super) fn letters(verdict: &CellVerdict) -> String {
-    let mut letters = String::from(letter(verdict.primary.class).0);
+    let judgements = verdict.judgements();
+    let mut letters: String = judgements.map(|one| letter(one.class).0).collect();
     if !verdict.contributing.is_empty() {
-        letters.push('+');
-        letters.extend(
-            verdict
-                .contributing
-                .iter()
-                .map(|judgement| letter(judgement.class).0),
-        );
+        letters.insert(1, '+');
     }
-
     letters
 }
 
@@ -49,31 +50,6 @@ pub(super) fn ending(run: &CellRun) -> Option<String> {
 /// The words for a part of the experiment.
 pub(super) fn phase(phase: Phase) -> String {
     stored_name(phase).replace('_', " ")
-}
-
-/// Whose a kind of failure is.
-pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
-    match class {
-        ErrorClass::ConnectRefused => {
-            "server: connection refused (down, or no listener on this port)"
-        }
-        ErrorClass::ConnectTimeout => {
-            "server or path: accept or SYN queue full, firewall, conntrack full"
-        }
-        ErrorClass::Unreachable => "path: no way there, or a local firewall",
-        ErrorClass::AddrNotAvail => "client limit: local ports",
-        ErrorClass::FdLimit => "client limit: descriptors",
-        ErrorClass::NoBuffers => "client limit: socket memory",
-        ErrorClass::ResetBeforeAnswer | ErrorClass::ResetMidAnswer => "server: a limit or a crash",
-        ErrorClass::ResetIdle => "server: a limit, a crash or its idle timeout",
-        ErrorClass::Eof => "server: its keep-alive limit",
-        ErrorClass::Timeout => "server or path: queueing or a stall",
-        ErrorClass::Unsent => "offered rate: more than can be sustained",
-        ErrorClass::Status3xx => "application: redirections are not followed",
-        ErrorClass::Status4xx | ErrorClass::Status5xx => "application",
-        ErrorClass::Protocol => "broken server or generator",
-        ErrorClass::Tls => "TLS",
-    }
 }
 
 /// A limit as a phrase.
@@ -95,59 +71,155 @@ pub(super) fn limit(class: VerdictClass) -> &'static str {
     }
 }
 
-/// A kind of failure as a phrase.
-pub(super) fn error(class: ErrorClass) -> &'static str {
+/// A class of failures in plain words, and whose they are.
+pub(super) fn error(class: ErrorClass) -> (&'static str, &'static str) {
+    const CRASH: &str = "server: a limit or a crash";
     match class {
-        ErrorClass::ConnectRefused => "connection refused",
-        ErrorClass::ConnectTimeout => "connect timeout",
-        ErrorClass::Unreachable => "unreachable",
-        ErrorClass::AddrNotAvail => "no local port",
-        ErrorClass::FdLimit => "no descriptor",
-        ErrorClass::NoBuffers => "no socket memory",
-        ErrorClass::ResetBeforeAnswer => "reset before the response",
-        ErrorClass::ResetMidAnswer => "reset in the response",
-        ErrorClass::ResetIdle => "reset while idle",
-        ErrorClass::Eof => "closed early",
-        ErrorClass::Timeout => "timeout",
-        ErrorClass::Unsent => "not sent in time",
-        ErrorClass::Status3xx => "status 3xx",
-        ErrorClass::Status4xx => "status 4xx",
-        ErrorClass::Status5xx => "status 5xx",
-        ErrorClass::Protocol => "malformed response",
-        ErrorClass::Tls => "TLS",
+        ErrorClass::ConnectRefused => (
+            "connection refused",
+            "server: connection refused (down, or no listener on this port)",
+        ),
+        ErrorClass::ConnectTimeout => (
+            "connect timeout",
+            "server or path: accept or SYN queue full, firewall, conntrack full",
+        ),
+        ErrorClass::Unreachable => ("unreachable", "path: no way there, or a local firewall"),
+        ErrorClass::AddrNotAvail => ("no local port", "client limit: local ports"),
+        ErrorClass::FdLimit => ("no descriptor", "client limit: descriptors"),
+        ErrorClass::NoBuffers => ("no socket memory", "client limit: socket memory"),
+        ErrorClass::ResetBeforeAnswer => ("reset before the response", CRASH),
+        ErrorClass::ResetMidAnswer => ("reset in the response", CRASH),
+        ErrorClass::ResetIdle => (
+            "reset while idle",
+            "server: a limit, a crash or its idle timeout",
+        ),
+        ErrorClass::Eof => ("closed early", "server: its keep-alive limit"),
+        ErrorClass::Timeout => ("timeout", "server or path: queueing or a stall"),
+        ErrorClass::Unsent => (
+            "not sent in time",
+            "offered rate: more than can be sustained",
+        ),
+        ErrorClass::Status3xx => ("status 3xx", "application: redirections are not followed"),
+        ErrorClass::Status4xx => ("status 4xx", "application"),
+        ErrorClass::Status5xx => ("status 5xx", "application"),
+        ErrorClass::Protocol => ("malformed response", "broken server or generator"),
+        ErrorClass::Tls => ("TLS", "TLS"),
     }
 }
 
-/// A flag in a few words.
-pub(super) fn flag_name(flag: Flag) -> &'static str {
+/// A flag as a word, and as a sentence.
+pub(super) fn flag(flag: Flag) -> (&'static str, &'static str) {
     match flag {
-        Flag::GeneratorLate => "generator late",
-        Flag::Unsteady => "rate changed",
-        Flag::Overload => "overload",
-        Flag::Little => "not by Little's law",
-        Flag::DirtyStart => "hosts not idle",
-        Flag::BreakerTripped => "too many failures",
-        Flag::ControlLost => "control connection lost",
-        Flag::Interrupted => "interrupted",
-        Flag::ServerGone => "server gone",
+        Flag::GeneratorLate => (
+            "generator late",
+            "the generator sent late: latencies are in part its own",
+        ),
+        Flag::Unsteady => (
+            "rate changed",
+            "the rate changed: both halves differ by more than 5 %",
+        ),
+        Flag::Overload => (
+            "overload",
+            "ended early: the offered rate cannot be sustained",
+        ),
+        Flag::Little => (
+            "not by Little's law",
+            "rate times mean latency is not the number of connections (Little's law): some idled",
+        ),
+        Flag::DirtyStart => ("hosts not idle", "the hosts were not idle when it began"),
+        Flag::BreakerTripped => (
+            "too many failures",
+            "ended early: too many failures, or the server asked for a pause (Retry-After)",
+        ),
+        Flag::ControlLost => (
+            "control connection lost",
+            "the control connection broke: values of the server are incomplete",
+        ),
+        Flag::Interrupted => ("interrupted", "interrupted by the user"),
+        Flag::ServerGone => ("server gone", "the server stopped answering"),
     }
 }
 
-/// The meaning of a flag.
-pub(super) fn flag(flag: Flag) -> &'static str {
-    match flag {
-        Flag::GeneratorLate => "the generator sent late: latencies are in part its own",
-        Flag::Unsteady => "the rate changed: both halves differ by more than 5 %",
-        Flag::Overload => "ended early: the offered rate cannot be sustained",
-        Flag::Little => {
-            "rate times mean latency is not the number of connections (Little's law): some idled"
+/// `10k c64`, `1k c10000 at 1,000/s`
+pub(super) fn cell(key: &CellKey) -> String {
+    let rate = key.rate_per_s.map_or_else(String::new, |rate| {
+        format!(" at {}/s", grouped(u64::from(rate)))
+    });
+    format!("{} c{}{rate}", payload(key.payload_bytes), key.connections)
+}
+
+/// CPUs as percent of one.
+pub(super) fn cpus(cpus: f64) -> String {
+    let percent = cpus * 100.0;
+    // From 9.95 on one decimal would round to 10.0.
+    if percent.abs() < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A time in whole nanoseconds.
+pub(super) fn time_ns(ns: u64) -> String {
+    time(ns as f64)
+}
+
+/// A quantile of `n` values, which may be known from below only, or not at all with so few.
+pub(super) fn quantile(quantile: Option<Quantile>, n: u64) -> String {
+    match quantile {
+        None => format!("{MISSING} (n={n})"),
+        Some(Quantile {
+            ns,
+            is_lower_bound: true,
+            ..
+        }) => format!("≥ {}", time_ns(ns)),
+        Some(Quantile { ns, .. }) => time_ns(ns),
+    }
+}
+
+/// A largest value with its limit: `28,232 of 28,232`.
+pub(super) fn peak(peak: Peak) -> String {
+    match peak.limit {
+        Some(limit) => format!("{} of {}", grouped(peak.peak), grouped(limit)),
+        None => grouped(peak.peak),
+    }
+}
+
+/// The moment in UTC.
+pub(super) fn moment(unix_ms: u64) -> String {
+    i64::try_from(unix_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+        .map_or_else(
+            || "at an unknown time".to_owned(),
+            |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_the_digits_that_matter() {
+        let rows = [
+            (per_s(101_430.6), "101,000"),
+            (per_s(12.34), "12.3"),
+            (per_s(f64::INFINITY), "inf"),
+            (mega(117_500_000.0), "117.5"),
+            (mebi(1_048_576.0), "1.00"),
+            (cpus(3.82), "382 %"),
+            (cpus(0.004), "0.4 %"),
+            (time_ns(0), "0 ns"),
+            (time_ns(330_000), "330 us"),
+            (time_ns(999_600), "1.00 ms"),
+            (time_ns(5_000_000_000), "5.00 s"),
+            (time_ns(120_000_000_000), "120 s"),
+            (moment(1_790_000_000_000), "2026-09-21 14:13:20 UTC"),
+            (moment(u64::MAX), "at an unknown time"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text, expected);
         }
-        Flag::DirtyStart => "the hosts were not idle when it began",
-        Flag::BreakerTripped => {
-            "ended early: too many failures, or the server asked for a pause (Retry-After)"
-        }
-        Flag::ControlLost => "the control connection broke: values of the server are incomplete",
-        Flag::Interrupted => "interrupted by the user",
-        Flag::ServerGone => "the server stopped answering",
     }
 }

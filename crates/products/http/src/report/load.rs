@@ -13,10 +13,11 @@ use linerate_model::http::{
 };
 use linerate_model::numbers::{bytes, rate};
 use linerate_model::stored_name;
+use linerate_model::words::joined;
 
-use super::labels::{self, counted};
-use super::numbers::{
-    cpus, fine, grouped, known, mebi, mega, peak, per_s, percent, quantile, time, time_ns,
+use super::labels::{
+    self, counted, cpus, fine, grouped, known, mebi, mega, peak, per_s, percent, quantile, time,
+    time_ns,
 };
 use latency::{errors, latency};
 pub(crate) use page::load_page;
@@ -44,77 +45,61 @@ pub struct LoadReport<'a> {
 /// The run as text: in at most six lines what it reached, what limited it and what to do, and
 /// everything else where it `is_verbose`.
 pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
-    let written = |blocks| {
-        let name = "linerate http load";
-        Document { name, blocks }.text(style)
-    };
-    let notes = notes(report, is_verbose);
+    let name = "linerate http load";
     if is_verbose {
-        return written(verbose(report, notes));
+        let blocks = load_blocks(report);
+        return Document { name, blocks }.text(style);
     }
 
-    let title = Block::Title(result(report.load));
-    let notes = notes
-        .into_iter()
-        .map(|(label, text)| (Need::Finding, entry(label, text)));
-    let details = entry(
-        "Details",
-        format!("linerate http load {} -v", report.target),
-    );
-    let parts = std::iter::once((Need::Answer, title)).chain(notes);
-    let parts = parts.chain([(Need::Answer, details)]).collect();
-    written(fitted(parts, LINES_MAX, style))
+    let mut parts = vec![(Need::Answer, Block::Title(result(report.load)))];
+    for (label, text) in notes(report, is_verbose) {
+        parts.push((Need::Finding, entry(label, text)));
+    }
+    let details = format!("{name} {} -v", report.target);
+    parts.push((Need::Answer, entry("Details", details)));
+
+    let blocks = fitted(parts, LINES_MAX, style);
+    Document { name, blocks }.text(style)
+}
+
+/// Everything that was measured, below what it means.
+pub(crate) fn load_blocks(report: &LoadReport<'_>) -> Vec<Block> {
+    let mut blocks = vec![Block::Title(result(report.load))];
+    for (label, text) in notes(report, true) {
+        blocks.push(entry(label, text));
+    }
+    blocks.push(Block::Space);
+    blocks.extend(details(report));
+    blocks
 }
 
 fn entry(label: &str, text: String) -> Block {
     Block::entry(label, SHORT_COLUMN, text)
 }
 
-/// The parts of the report of a record.
-pub(crate) fn load_blocks(report: &LoadReport<'_>) -> Vec<Block> {
-    verbose(report, notes(report, true))
-}
-
-fn verbose(report: &LoadReport<'_>, notes: Vec<(&'static str, String)>) -> Vec<Block> {
-    let notes = notes.into_iter().map(|(label, text)| entry(label, text));
-    std::iter::once(Block::Title(result(report.load)))
-        .chain(notes)
-        .chain([Block::Space])
-        .chain(details(report))
-        .collect()
-}
-
 /// Failures, the limit and the next step, and what qualifies them; the most important first.
 fn notes(report: &LoadReport<'_>, is_verbose: bool) -> Vec<(&'static str, String)> {
-    let limit = report
-        .verdict
-        .iter()
-        .flat_map(|verdict| limit(&verdict.primary, verdict.confidence));
-    let not_accepted = not_accepted(report.load).map(|text| ("Do", text.to_owned()));
-    let flags: Vec<Flag> = report
-        .load
-        .flags
-        .iter()
-        .copied()
-        // The limit has it already.
-        .filter(|flag| *flag != Flag::Unsteady || report.verdict.is_none())
-        .collect();
-    let names = || flags.iter().map(|flag| labels::flag_name(*flag));
-    let flags = match flags.as_slice() {
-        [_, _, ..] if !is_verbose => vec![names().collect::<Vec<_>>().join(", ")],
-        flags => flags
-            .iter()
-            .map(|flag| labels::flag(*flag).to_owned())
-            .collect(),
-    };
+    let mut notes = Vec::new();
+    notes.extend(errors_words(report.load).map(|text| ("Errors", text)));
+    if let Some(verdict) = report.verdict {
+        notes.extend(limit(&verdict.primary, verdict.confidence));
+    }
+    notes.extend(not_accepted(report.load).map(|text| ("Do", text.to_owned())));
 
-    errors_words(report.load)
-        .map(|text| ("Errors", text))
-        .into_iter()
-        .chain(limit)
-        .chain(not_accepted)
-        .chain(flags.into_iter().map(|flag| ("Note", flag)))
-        .collect()
+    let mut flags = Vec::new();
+    for flag in &report.load.flags {
+        // A limit has it already.
+        if *flag != Flag::Unsteady || report.verdict.is_none() {
+            flags.push(labels::flag(*flag));
+        }
+    }
+    if flags.len() > 1 && !is_verbose {
+        notes.push(("Note", joined(flags.iter().map(|(name, _)| name), ", ")));
+    } else {
+        notes.extend(flags.iter().map(|(_, text)| ("Note", (*text).to_owned())));
+    }
+
+    notes
 }
 
 /// `11,566 responses/s, 94.7 Mbit/s; p50 259 us, p99 14.5 ms, max 84.3 ms; no errors`
@@ -126,15 +111,10 @@ fn result(load: &LoadResult) -> String {
         ("max", latency.max),
     ];
     let quantiles = quantiles.into_iter().filter(|(_, ns)| ns.is_some());
-    let quantiles: Vec<String> = quantiles
-        .map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n)))
-        .collect();
+    let quantiles = quantiles.map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n)));
 
-    [amount(load), quantiles.join(", "), errors_counted(load)]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("; ")
+    let parts = [amount(load), joined(quantiles, ", "), errors_counted(load)];
+    joined(parts.iter().filter(|part| !part.is_empty()), "; ")
 }
 
 /// `11,566 responses/s, 94.7 Mbit/s`
@@ -158,9 +138,9 @@ fn errors_counted(load: &LoadResult) -> String {
 /// `0.52 % of the requests: 12 no local port, 40 timeout`; `None` without errors.
 fn errors_words(load: &LoadResult) -> Option<String> {
     let classes = load.errors.iter();
-    let classes: Vec<String> = classes
-        .map(|(class, error)| format!("{} {}", grouped(error.count), labels::error(class)))
-        .collect();
+    let classes = classes
+        .map(|(class, error)| format!("{} {}", grouped(error.count), labels::error(class).0));
+    let classes = joined(classes, ", ");
     // Without requests there is nothing that they are a share of.
     let is_held = matches!(load.mode, Mode::Idle { .. }) && load.requests == 0;
     let share = load.error_share().filter(|_| !is_held);
@@ -168,7 +148,7 @@ fn errors_words(load: &LoadResult) -> Option<String> {
         format!("{} of the requests: ", percent(share))
     });
 
-    (!classes.is_empty()).then(|| format!("{share}{}", classes.join(", ")))
+    (!classes.is_empty()).then(|| format!("{share}{classes}"))
 }
 
 /// `30 of 200 connections held`
@@ -205,19 +185,20 @@ fn not_accepted(load: &LoadResult) -> Option<&'static str> {
 
 /// The limit of the run with its confidence, and the next step.
 fn limit(judgement: &Judgement, confidence: Confidence) -> Vec<(&'static str, String)> {
-    let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
-    let evidence = evidence.join("; ");
-    let limit = match judgement.class {
-        VerdictClass::Invalid => ("Invalid", evidence.clone()),
+    let evidence = joined(&judgement.evidence, "; ");
+    let has_advice = !evidence.contains(judgement.advice.as_str());
+    let mut notes = vec![match judgement.class {
+        VerdictClass::Invalid => ("Invalid", evidence),
         class => {
             let name = labels::limit(class);
             ("Limit", format!("{name}{}: {evidence}", doubt(confidence)))
         }
-    };
-    let advice = Some(("Do", judgement.advice.clone()))
-        .filter(|(_, advice)| !evidence.contains(advice.as_str()));
+    }];
 
-    std::iter::once(limit).chain(advice).collect()
+    if has_advice {
+        notes.push(("Do", judgement.advice.clone()));
+    }
+    notes
 }
 
 /// Everything that was counted.
@@ -232,12 +213,18 @@ fn details(report: &LoadReport<'_>) -> Vec<Block> {
         Block::Title(format!("{target}: {protocol}{}", mode(load))),
         Block::List(report.remarks.to_vec()),
     ];
-    blocks.extend(
-        report
-            .verdict
-            .into_iter()
-            .flat_map(|verdict| contributing(&verdict.contributing)),
-    );
+    let contributing = report
+        .verdict
+        .iter()
+        .flat_map(|verdict| &verdict.contributing);
+    for judgement in contributing {
+        let evidence = joined(&judgement.evidence, "; ");
+        let text = format!("{}: {evidence}", labels::limit(judgement.class));
+        blocks.push(named("as well", text));
+        if !judgement.advice.is_empty() {
+            blocks.push(named("", judgement.advice.as_str()));
+        }
+    }
     blocks.push(Block::Space);
     blocks.extend(rates(report));
     blocks.push(Block::Table(latency(load)));
@@ -291,25 +278,6 @@ fn mode(load: &LoadResult) -> String {
             format!("{connections} connections held, {heartbeat}, {window} measured")
         }
     }
-}
-
-fn contributing(judgements: &[Judgement]) -> Vec<Block> {
-    let lines = |judgement: &Judgement| {
-        let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
-        let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
-        let first = named(
-            "as well",
-            format!(
-                "{}: {}",
-                labels::limit(judgement.class),
-                evidence.join("; ")
-            ),
-        );
-        std::iter::once(first)
-            .chain(advice.map(|advice| named("", advice.as_str())))
-            .collect::<Vec<_>>()
-    };
-    judgements.iter().flat_map(lines).collect()
 }
 
 fn rates(report: &LoadReport<'_>) -> Vec<Block> {
@@ -397,22 +365,19 @@ fn link(report: &LoadReport<'_>) -> String {
 }
 
 /// Both ends, known or not.
-fn ends(report: &LoadReport<'_>) -> Vec<Block> {
-    let ends = [
-        ("client", report.client, "not measured"),
-        (
+fn ends(report: &LoadReport<'_>) -> [Block; 2] {
+    let end = |name, end: Option<&EndpointStats>, unknown: &str| {
+        let text = end.map(|end| cost(end, report.load.ok));
+        named(name, text.unwrap_or_else(|| unknown.to_owned()))
+    };
+    [
+        end("client", report.client, "not measured"),
+        end(
             "server",
             report.server,
             "no agent there, so what it cost is not known",
         ),
-    ];
-    let line = |(name, end, unknown): (&str, Option<&EndpointStats>, &str)| {
-        named(
-            name,
-            end.map_or_else(|| unknown.to_owned(), |end| cost(end, report.load.ok)),
-        )
-    };
-    ends.into_iter().map(line).collect()
+    ]
 }
 
 /// Cost of a run at one end.

@@ -1,11 +1,17 @@
-//! The checks of `linerate http lab --check`, and those before an experiment.
+//! What is told before an experiment: its plan, and the checks of both hosts.
 
+use linerate_document::Style;
 use linerate_document::blocks::{Block, Document, Entry};
-use linerate_document::style::{Style, shortened};
+use linerate_document::style::shortened;
+use linerate_document::table::Table;
 use linerate_model::http::{Check, CheckStatus};
+use linerate_model::numbers::{bytes, clock};
 use linerate_model::stored_name;
+use linerate_model::words::joined;
+use serde_json::{Value, json};
 
-use super::labels::counted;
+use super::labels::{cell, counted, grouped, known, phase};
+use crate::plan::estimate::Estimate;
 
 /// Names of checks are short; one from a stranger may not be.
 const NAME_CHARS_MAX: usize = 32;
@@ -30,11 +36,9 @@ pub fn preflight(checks: &[Check], style: Style) -> String {
     let mut blocks: Vec<Block> = listed.flat_map(of).flat_map(blocks).collect();
     let counts = BY_URGENCY.map(|wanted| (of(wanted).count(), word(wanted)));
     let counts = counts.iter().filter(|(number, _)| *number > 0);
-    let words: Vec<String> = counts
-        .map(|(number, word)| format!("{number} {word}"))
-        .collect();
+    let words = counts.map(|(number, word)| format!("{number} {word}"));
     let total = counted(checks.len(), "check");
-    blocks.push(Block::Remark(format!("{total}: {}", words.join(", "))));
+    blocks.push(Block::Remark(format!("{total}: {}", joined(words, ", "))));
 
     let name = "linerate http lab --check";
     Document { name, blocks }.text(style)
@@ -53,29 +57,94 @@ fn word(status: CheckStatus) -> String {
 fn blocks(check: &Check) -> Vec<Block> {
     let name: String = shortened(&check.id).chars().take(NAME_CHARS_MAX).collect();
     let need = if check.need.is_empty() { "" } else { "; need " };
-    let first = Block::Entry(Entry {
+    let mut blocks = vec![Block::Entry(Entry {
         status: format!("{:<7}", word(check.status)),
         label: format!("  {:<6}  {name:<20}  ", stored_name(check.side)),
         text: format!("have {}{need}{}", check.have, check.need),
         ..Entry::default()
-    });
+    })];
 
-    let concerns =
-        (!check.cells.is_empty()).then(|| format!("concerns {}", check.cells.join(", ")));
-    let commands = |label: &'static str, commands: &[String]| -> Vec<Block> {
-        let lines = commands
-            .iter()
-            .map(|command| format!("{label:<6}{}", shortened(command)));
-        lines
-            .map(|text| Block::verbatim("", INDENT, text))
-            .collect()
+    if !check.cells.is_empty() {
+        let concerns = format!("concerns {}", check.cells.join(", "));
+        blocks.push(Block::entry("", INDENT, concerns));
+    }
+
+    for (label, commands) in [("do", &check.fix), ("undo", &check.undo)] {
+        for command in commands {
+            let text = format!("{label:<6}{}", shortened(command));
+            blocks.push(Block::verbatim("", INDENT, text));
+        }
+    }
+
+    if !check.advice.is_empty() {
+        let advice = format!("next  {}", check.advice);
+        blocks.push(Block::entry("", INDENT, advice));
+    }
+
+    blocks
+}
+
+/// Requirements of an experiment on both hosts, with their amounts: `descriptors`, `10,128 on each
+/// end`.
+pub type Needs = [[String; 2]];
+
+/// The plan as text.
+pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style) -> String {
+    let total = estimate.total;
+    let runs: u64 = estimate
+        .cells
+        .iter()
+        .map(|(_, cost)| u64::from(cost.runs))
+        .sum();
+
+    let bytes = match total.bytes {
+        Some(bytes) => format!("{} of answers at most", amount(Some(bytes))),
+        None => "how many bytes depends on what the server and the path can do".to_owned(),
     };
+    let time = clock(total.time.as_secs_f64());
+    let cost = format!("About {time} for {} runs; {bytes}", grouped(runs));
+    let of_both = "of both hosts; linerate http lab --check compares them with what there is";
+    let needs = Table::of_words("needs", of_both, ["what", "how much"], needs);
+    let blocks = vec![
+        Block::Table(cells(target, estimate)),
+        Block::Paragraph(cost),
+        Block::Table(needs),
+    ];
 
-    let advice = (!check.advice.is_empty()).then(|| format!("next  {}", check.advice));
-    std::iter::once(first)
-        .chain(concerns.map(|text| Block::entry("", INDENT, text)))
-        .chain(commands("do", &check.fix))
-        .chain(commands("undo", &check.undo))
-        .chain(advice.map(|text| Block::entry("", INDENT, text)))
-        .collect()
+    let name = "linerate http lab --plan-only";
+    Document { name, blocks }
+        .text(style)
+        .trim_start()
+        .to_owned()
+}
+
+fn cells(target: &str, estimate: &Estimate) -> Table {
+    let title = format!("of {target}: {}", counted(estimate.cells.len(), "cell"));
+    Table::of("plan", title, &estimate.cells)
+        .text("cell", |(key, _)| cell(key))
+        .text("phase", |(key, _)| phase(key.phase))
+        .number("runs", |(_, cost)| cost.runs.to_string())
+        .number("time", |(_, cost)| clock(cost.time.as_secs_f64()))
+        .number("bytes at most", |(_, cost)| amount(cost.bytes))
+        .table()
+}
+
+fn amount(amount: Option<u64>) -> String {
+    known(amount, |amount| bytes(amount as f64))
+}
+
+/// The plan as one JSON object.
+pub fn plan_json(target: &str, estimate: &Estimate, needs: &Needs) -> String {
+    let cells = estimate.cells.iter().map(|(key, cost)| {
+        json!({ "key": key, "repeats": cost.runs, "estimate_s": cost.time.as_secs_f64(), "bytes": cost.bytes })
+    });
+    let object = json!({
+        "schema": "linerate.http-plan/1",
+        "target": target,
+        "cells": cells.collect::<Vec<Value>>(),
+        "estimate_s": estimate.total.time.as_secs_f64(),
+        "bytes": estimate.total.bytes,
+        "needs": needs.iter().map(|[what, need]| json!({ "what": what, "need": need })).collect::<Vec<Value>>(),
+    });
+    linerate_document::pretty_json(&object)
 }

@@ -7,15 +7,14 @@ use std::time::Duration;
 use linerate_document::Style;
 use linerate_document::number::whole_percent;
 use linerate_document::seconds::{end_words, second_words};
-use linerate_model::http::{CellKey, CellRun, Reading, RunState, Share};
+use linerate_model::http::{CellKey, CellRun, RunState, Share};
 use linerate_model::live::LiveHttp;
 use linerate_model::numbers::clock;
 use linerate_model::printable::printable_json;
 use linerate_model::stored_name;
 use serde::Serialize;
 
-use super::labels::{ending, flag_name, phase};
-use super::numbers::{cell, grouped, known, mega, per_s, quantile};
+use super::labels::{cell, ending, flag, grouped, known, mega, per_s, phase, quantile};
 use crate::load::SecondPart;
 use crate::plan::cells::PlannedRun;
 
@@ -114,10 +113,7 @@ pub(crate) fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Styl
     let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
 
-    let flags = finished
-        .flags
-        .iter()
-        .map(|flag| flag_name(*flag).to_owned());
+    let flags = finished.flags.iter().map(|known| flag(*known).0.to_owned());
     words.extend(flags);
 
     style.line(&format!("{name}: {}", words.join(", "))) + "\n"
@@ -140,43 +136,24 @@ fn numbers(run: &CellRun) -> Option<String> {
 
 /// One event of `--json-stream` of an experiment: an object on one line. What is not known is null.
 pub(crate) fn event(run: &PlannedRun, stage: Stage, elapsed: Duration, now: &LiveHttp) -> String {
-    #[derive(Serialize)]
-    struct Event<'a> {
-        event: &'static str,
-        cell: CellKey,
-        repeat: u32,
-        stage: Stage,
-        run: u32,
-        runs: u32,
-        elapsed_ms: u64,
-        left_s: Option<f64>,
-        ok_per_s: Option<f64>,
-        payload_bytes_per_s: f64,
-        p99_ns: Option<u64>,
-        errors: u64,
-        open: u64,
-        client: &'a Option<Reading>,
-        server: &'a Option<Reading>,
-    }
-
-    let event = Event {
-        event: "second",
-        cell: run.key,
-        repeat: run.repeat,
-        stage,
-        run: now.run,
-        runs: now.runs,
-        elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-        left_s: now.left_s,
-        ok_per_s: now.ok_per_s.last(),
-        payload_bytes_per_s: now.payload_bytes as f64,
-        p99_ns: now.p99_ns,
-        errors: now.errors,
-        open: now.open,
-        client: &now.client,
-        server: &now.server,
-    };
-    printable_json(&serde_json::to_string(&event).unwrap_or_default()) + "\n"
+    let event = serde_json::json!({
+        "event": "second",
+        "cell": run.key,
+        "repeat": run.repeat,
+        "stage": stage,
+        "run": now.run,
+        "runs": now.runs,
+        "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        "left_s": now.left_s,
+        "ok_per_s": now.ok_per_s.last(),
+        "payload_bytes_per_s": now.payload_bytes as f64,
+        "p99_ns": now.p99_ns,
+        "errors": now.errors,
+        "open": now.open,
+        "client": now.client,
+        "server": now.server,
+    });
+    printable_json(&event.to_string()) + "\n"
 }
 
 /// One event of `--json-stream` of a load.

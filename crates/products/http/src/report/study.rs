@@ -9,8 +9,9 @@ use linerate_document::record::RunPage;
 use linerate_document::table::Table;
 use linerate_model::http::{Environment, NegotiatedProtocol, Study};
 use linerate_model::numbers::{clock, rate};
+use linerate_model::words::joined;
 
-use super::numbers::moment;
+use super::labels::moment;
 use super::plots::plots;
 use super::preflight::preflight;
 use super::tables;
@@ -231,7 +232,7 @@ fn protocol(study: &Study) -> Option<String> {
         return None;
     }
 
-    let all: Vec<String> = study.protocol.iter().map(ToString::to_string).collect();
+    let all = joined(&study.protocol, " and ");
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);
     let streams = runs
         .filter_map(|run| run.load.as_ref())
@@ -243,7 +244,7 @@ fn protocol(study: &Study) -> Option<String> {
             format!(", {streams} requests at a time on each connection")
         });
 
-    Some(format!("protocol: {}{streams}", all.join(" and ")))
+    Some(format!("protocol: {all}{streams}"))
 }
 
 fn host(host: &Environment) -> String {

@@ -1,15 +1,9 @@
 //! The tables of a study, each made once and written by every form of the report.
 
-mod c10k;
-mod environment;
-mod limits;
+mod cells;
+mod hosts;
 mod matrix;
-mod payload;
-mod verdicts;
 
-pub(super) use c10k::{busy, idle, passes};
-pub(super) use environment::environment;
-pub(super) use limits::limits;
+pub(super) use cells::{baseline, busy, by_advice, idle, passes, payload, verdicts};
+pub(super) use hosts::{environment, limits};
 pub(super) use matrix::{HEAT_MAP, heat_map, matrices, rows};
-pub(super) use payload::{baseline, payload};
-pub(super) use verdicts::{by_advice, verdicts};

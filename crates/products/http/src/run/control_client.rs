@@ -17,7 +17,7 @@ use linerate_path::spec::IdentityOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::signals;
+use super::leave_to_others;
 
 /// Failure of a request.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ use super::signals;
 pub(super) struct ControlError {
     text: String,
     /// The server at the address is another one than before, or does not prove the token.
-    pub(super) is_wrong_key: bool,
+    pub is_wrong_key: bool,
 }
 
 impl ControlError {
@@ -46,7 +46,7 @@ pub(super) struct ControlSession {
     interrupts: StopHandle,
     client: Option<NativeClient>,
     /// Remarks for the user about the key of the server.
-    pub(super) remarks: Vec<String>,
+    pub remarks: Vec<String>,
 }
 
 /// A request: name, argument, and whether a lost channel is tried again.
@@ -234,7 +234,7 @@ impl ControlSession {
 /// Runs tasks until their sender is gone, and keeps the session meanwhile.
 fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
     // Ctrl-C ends the load, for which another thread waits.
-    signals::leave_to_others();
+    leave_to_others();
     loop {
         match tasks.recv_timeout(KEEP_PERIOD) {
             Ok(task) => task(&mut session),
@@ -287,31 +287,24 @@ impl ControlClient {
         Ok(Self { server, tasks })
     }
 
-    /// Sends a request.
+    /// Sends a request and waits for its response, for at most `wait_max`; the thread ends after its
+    /// own timeouts.
     ///
     /// # Errors
     /// Any.
     pub(super) fn request<T: DeserializeOwned + Send + 'static>(
         &self,
         request: Request,
-    ) -> Result<T, ControlError> {
-        let response = self.begin(move |session| session.request(&request)).recv();
-        response.unwrap_or_else(|_| Err(ControlError::lost(&self.server, "its thread has ended")))
-    }
-
-    /// [`Self::request`], given up after `wait_max`; the thread ends after its own timeouts.
-    ///
-    /// # Errors
-    /// Any.
-    pub(super) fn request_within<T: DeserializeOwned + Send + 'static>(
-        &self,
-        request: Request,
-        wait_max: Duration,
+        wait_max: Option<Duration>,
     ) -> Result<T, ControlError> {
         let response = self.begin(move |session| session.request(&request));
-        response
-            .recv_timeout(wait_max)
-            .unwrap_or_else(|_| Err(ControlError::lost(&self.server, "no response in time")))
+        let response = match wait_max {
+            Some(wait_max) => response
+                .recv_timeout(wait_max)
+                .map_err(|_| "no response in time"),
+            None => response.recv().map_err(|_| "its thread has ended"),
+        };
+        response.unwrap_or_else(|why| Err(ControlError::lost(&self.server, why)))
     }
 
     /// Runs a function with the session, in its thread; the result arrives unless that has ended.

@@ -9,6 +9,7 @@ use linerate_model::http::units::nanoseconds;
 use linerate_model::http::{
     Baseline, CellKey, CellRun, Check, CheckStatus, Flag, LossWithoutLoad, Phase, RunState, Study,
 };
+use linerate_model::words::joined;
 
 use crate::conclude::study::{self, Kept, Setup, StudyInput};
 use crate::plan::cells::{self, PlannedRun, PlannedTest};
@@ -99,7 +100,7 @@ pub(super) fn run<R: CellRunner>(
     let planned = cells::runs(&setup.plan, setup.phases);
     let (isolated, later): (Vec<_>, Vec<_>) = planned
         .into_iter()
-        .partition(|run| is_isolated(run.key.phase));
+        .partition(|run| matches!(run.key.phase, Phase::Payload | Phase::Matrix));
     experiment.run_all(isolated)?;
     // Before the phase of many connections, which leaves ports and sockets behind.
     experiment.refine()?;
@@ -206,10 +207,8 @@ impl<R: CellRunner> Experiment<'_, R> {
             }
             Ok(None) => false,
             Err(why) => {
-                let reasons: Vec<String> = reason.into_iter().chain([why]).collect();
-                self.kept
-                    .notes
-                    .push(format!("no TCP baseline: {}", reasons.join("; ")));
+                let reasons = joined(reason.into_iter().chain([why]), "; ");
+                self.kept.notes.push(format!("no TCP baseline: {reasons}"));
                 false
             }
         }
@@ -331,11 +330,6 @@ fn is_blocked(checks: &[Check], key: &CellKey) -> bool {
         .iter()
         .filter(|check| check.status == CheckStatus::Fail);
     failed.any(|check| check.cells.is_empty() || check.cells.contains(&name))
-}
-
-/// Phases whose cells leave few sockets behind.
-fn is_isolated(phase: Phase) -> bool {
-    matches!(phase, Phase::Payload | Phase::Matrix)
 }
 
 /// A run that was not made.

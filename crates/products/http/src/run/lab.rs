@@ -1,7 +1,6 @@
 //! Experiments: joins the plan, the hosts, the runs, the verdicts and the reports.
 
 mod cooldown;
-mod history_record;
 mod introduction;
 mod record;
 mod requirements;

@@ -11,10 +11,9 @@ use linerate_document::progress::Progress;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_sys::process;
 
-use super::OpenView;
 use super::lab::is_wanted;
 use super::progress::SecondsPrinter;
-use super::signals::Stop;
+use super::{OpenView, Stop};
 use crate::load;
 use planned::PlannedLoad;
 use report::Reporting;

@@ -24,15 +24,15 @@ pub(super) const TCP_CAPABILITY: &str = "iperf3=";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Info {
     /// Version of its program.
-    pub(super) version: String,
+    pub version: String,
     /// Capabilities beyond measurements: [`RESTART_CAPABILITY`], [`TCP_CAPABILITY`].
-    pub(super) capabilities: Vec<String>,
+    pub capabilities: Vec<String>,
     /// Processes that are measured.
-    pub(super) pids: Vec<u32>,
+    pub pids: Vec<u32>,
     /// The port under test; `None` where only a process is measured.
-    pub(super) port: Option<u16>,
+    pub port: Option<u16>,
     /// Facts about its host.
-    pub(super) environment: Environment,
+    pub environment: Environment,
 }
 
 impl Info {
@@ -46,16 +46,16 @@ impl Info {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct CellMark {
     /// Id.
-    pub(super) id: String,
+    pub id: String,
     /// Expected duration; cells above a minute are sampled once a second.
     #[serde(default)]
-    pub(super) expected_ms: Option<u64>,
+    pub expected_ms: Option<u64>,
     /// Warm-up: seconds are kept from here; a second mark of the same id begins the cell itself.
     #[serde(default)]
-    pub(super) is_warm_up: bool,
+    pub is_warm_up: bool,
     /// Source of the traffic, if it is not the client of the session.
     #[serde(default)]
-    pub(super) peer: Option<std::net::IpAddr>,
+    pub peer: Option<std::net::IpAddr>,
 }
 
 impl CellMark {

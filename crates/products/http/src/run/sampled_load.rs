@@ -6,10 +6,10 @@ use std::time::Duration;
 use linerate_model::http::{EndpointStats, LoadResult, Mode};
 use linerate_model::outcome::Error;
 
+use super::Stop;
 use super::progress::SecondsPrinter;
 use super::requests::CellMark;
 use super::server_side::ServerSide;
-use super::signals::Stop;
 use super::watch::{STEP, STEP_LONG, Watch};
 use crate::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
 
@@ -69,8 +69,8 @@ impl<'a> Observed<'a> {
 /// Cost of a load at both hosts.
 #[derive(Debug, Default)]
 pub(super) struct BothSides {
-    pub(super) client: Option<EndpointStats>,
-    pub(super) server: Option<EndpointStats>,
+    pub client: Option<EndpointStats>,
+    pub server: Option<EndpointStats>,
 }
 
 impl Observer for Observed<'_> {
@@ -90,7 +90,7 @@ impl Observer for Observed<'_> {
             side.prepare(&self.mark);
             // Samples during the load are for a display alone.
             if self.progress.as_ref().is_some_and(|shown| shown.is_shown()) {
-                side.begin_samples();
+                side.request_sample();
             }
         }
     }

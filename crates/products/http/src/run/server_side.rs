@@ -33,13 +33,13 @@ pub struct ControlPath {
 #[derive(Debug)]
 pub(super) struct ServerSide {
     client: ControlClient,
-    pub(super) info: Info,
+    pub info: Info,
     /// Largest difference of the clocks.
-    pub(super) clock_error_ns: Option<u64>,
+    pub clock_error_ns: Option<u64>,
     /// Remarks for the user about the key of the server.
-    pub(super) remarks: Vec<String>,
+    pub remarks: Vec<String>,
     /// It did not answer once.
-    pub(super) is_lost: bool,
+    pub is_lost: bool,
     /// The last sample, and the request for the next one.
     sample: Option<Reading>,
     next_sample: Option<Receiver<Result<Option<Reading>, ControlError>>>,
@@ -95,10 +95,11 @@ impl ServerSide {
     ) -> Result<Self, ControlError> {
         let client = ControlClient::start(target, demands)?;
         let request = Request::new(INFO, &());
-        let info = match wait_max {
-            Some(wait_max) => client.request_within(request.once(), wait_max)?,
-            None => client.request(request)?,
+        let request = match wait_max {
+            Some(_) => request.once(),
+            None => request,
         };
+        let info = client.request(request, wait_max)?;
         let found =
             client.begin(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
         let (round_trip, remarks) = found.recv().unwrap_or_default();
@@ -133,6 +134,7 @@ impl ServerSide {
 
     /// A load begins; what it costs does not count yet.
     pub(super) fn prepare(&mut self, mark: &CellMark) {
+        self.sample = None;
         let mark = CellMark {
             is_warm_up: true,
             ..mark.clone()
@@ -151,12 +153,6 @@ impl ServerSide {
         let stats = self.end_cell(id);
         self.is_lost |= stats.is_err();
         stats.ok()
-    }
-
-    /// Requests samples of the host from now on, for [`Self::last_reading`].
-    pub(super) fn begin_samples(&mut self) {
-        self.sample = None;
-        self.request_sample();
     }
 
     /// The last sample, and the request for the next one. A response that has not arrived is not
@@ -178,7 +174,7 @@ impl ServerSide {
         self.sample.clone()
     }
 
-    fn request_sample(&mut self) {
+    pub(super) fn request_sample(&mut self) {
         let request = Request::new(LAST_READING, &()).once();
         self.next_sample = Some(self.client.begin(move |session| session.request(&request)));
     }
@@ -199,20 +195,15 @@ impl ServerSide {
             // regression shows.
             let _ = self
                 .client
-                .request::<()>(Request::new(RESTART_WORKERS, &()));
+                .request::<()>(Request::new(RESTART_WORKERS, &()), None);
         }
     }
 
-    /// Forgets that it was lost once.
-    pub(super) fn take_loss(&mut self) -> bool {
-        std::mem::take(&mut self.is_lost)
-    }
-
     fn begin_cell(&self, mark: &CellMark) -> Result<(), ControlError> {
-        self.client.request(Request::new(BEGIN_CELL, mark))
+        self.client.request(Request::new(BEGIN_CELL, mark), None)
     }
 
     fn end_cell(&self, id: &str) -> Result<EndpointStats, ControlError> {
-        self.client.request(Request::new(END_CELL, &id))
+        self.client.request(Request::new(END_CELL, &id), None)
     }
 }

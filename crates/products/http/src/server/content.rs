@@ -61,9 +61,7 @@ impl Block {
     pub(crate) fn run(&self, offset: u64, len_max: u64) -> &[u8] {
         let start = Self::position(offset);
         let rest = self.bytes.get(start..).unwrap_or_default();
-        let len = usize::try_from(len_max)
-            .unwrap_or(usize::MAX)
-            .min(rest.len());
+        let len = len_max.min(rest.len() as u64) as usize;
         rest.get(..len).unwrap_or_default()
     }
 

@@ -14,9 +14,9 @@ use super::spec::{Listen, ServerSpec, SocketSpec};
 #[derive(Debug)]
 pub(super) struct Listeners {
     /// Per thread, one socket per address.
-    pub(super) by_thread: Vec<Vec<OwnedFd>>,
+    pub by_thread: Vec<Vec<OwnedFd>>,
     /// Listening addresses.
-    pub(super) addresses: Vec<SocketAddr>,
+    pub addresses: Vec<SocketAddr>,
 }
 
 /// Opens the listeners of `threads` threads.

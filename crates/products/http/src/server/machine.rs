@@ -5,16 +5,15 @@ use super::resource::Resource;
 use super::responses::{Response, ResponseWriter};
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
-use crate::message::body::{BodyError, BodyReader};
-use crate::message::framing::BodyFraming;
+use crate::message::body::{BodyError, BodyFraming, BodyReader};
 use crate::message::request::RequestHeader;
 
 /// State kept between two inputs; empty between requests.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
     /// A request with an incomplete body.
-    pending: Option<PendingRequest>,
-    closing: Closing,
+    pub pending: Option<PendingRequest>,
+    pub closing: Closing,
 }
 
 /// Closing of the connection.
@@ -33,22 +32,13 @@ pub(crate) enum Closing {
 #[derive(Debug)]
 pub(crate) struct RequestContext<'a> {
     /// Writes response headers.
-    pub(crate) responses: &'a ResponseWriter,
+    pub responses: &'a ResponseWriter,
     /// Statistics of the thread.
-    pub(crate) counters: &'a Counters,
+    pub counters: &'a Counters,
     /// Longest request body in bytes.
-    pub(crate) body_bytes_max: u64,
+    pub body_bytes_max: u64,
     /// Smallest chunk of a response that a client can request.
-    pub(crate) chunk_bytes_min: u64,
-}
-
-/// Result of one input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Advance {
-    /// Bytes consumed; the rest is passed again with more input.
-    pub(crate) used: usize,
-    /// Required next step.
-    pub(crate) next: Next,
+    pub chunk_bytes_min: u64,
 }
 
 /// Event that the machine waits for.
@@ -63,7 +53,7 @@ pub(crate) enum Next {
 }
 
 #[derive(Debug)]
-struct PendingRequest {
+pub(crate) struct PendingRequest {
     body: BodyReader,
     response: Response,
 }
@@ -72,16 +62,6 @@ impl Machine {
     /// True if the machine holds no state.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_none() && self.closing == Closing::No
-    }
-
-    /// Closing of the connection once the write queue is empty.
-    pub(crate) fn closing(&self) -> Closing {
-        self.closing
-    }
-
-    /// True if a request body is incomplete.
-    pub(crate) fn is_receiving_body(&self) -> bool {
-        self.pending.is_some()
     }
 
     /// Payload bytes still due that need no parsing; never the last one, so that the end of the
@@ -101,30 +81,25 @@ impl Machine {
         }
     }
 
-    /// Parses `input` up to an incomplete header and queues the responses.
+    /// Parses `input` up to an incomplete header and queues the responses. Returns the bytes
+    /// consumed, the rest of which is passed again with more input, and the required next step.
     pub(crate) fn advance(
         &mut self,
         input: &[u8],
         context: &RequestContext<'_>,
         queue: &mut WriteQueue,
-    ) -> Advance {
+    ) -> (usize, Next) {
         let mut used = 0;
         loop {
             // Requests after the one that closes the connection are not processed (RFC 9112,
             // section 9.6).
             if self.closing != Closing::No {
-                return Advance {
-                    used,
-                    next: Next::End,
-                };
+                return (used, Next::End);
             }
             // Bounds the memory of a client that pipelines requests and does not read the
             // responses.
             if queue.is_full() {
-                return Advance {
-                    used,
-                    next: Next::Flush,
-                };
+                return (used, Next::Flush);
             }
 
             let rest = input.get(used..).unwrap_or_default();
@@ -135,10 +110,7 @@ impl Machine {
             used += taken;
 
             if needs_more {
-                return Advance {
-                    used,
-                    next: Next::Read,
-                };
+                return (used, Next::Read);
             }
         }
     }
@@ -191,7 +163,7 @@ impl Machine {
         };
         // The client may wait for it before it sends the body (RFC 9110, section 10.1.1).
         if head.expects_continue {
-            ResponseWriter::push_continue(queue);
+            queue.write(|bytes| bytes.extend_from_slice(CONTINUE));
         }
 
         self.pending = Some(PendingRequest { body, response });
@@ -251,5 +223,6 @@ impl Machine {
     }
 }
 
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const BAD_REQUEST: u16 = 400;
 const CONTENT_TOO_LARGE: u16 = 413;

@@ -48,7 +48,7 @@ fn responses_are_in_order_however_the_requests_are_segmented() {
     );
     assert_eq!((whole.stats().requests, whole.stats().responses), (9, 9));
     assert_eq!(whole.stats().payload_bytes, 5 + 9 + 1024);
-    assert_eq!(whole.machine.closing(), Closing::AfterResponse);
+    assert_eq!(whole.machine.closing, Closing::AfterResponse);
 
     for step in [1, 2, 3, 7, 50, 1000] {
         let mut cut = LoopbackHarness::new();
@@ -92,7 +92,7 @@ fn invalid_request_gets_one_response_and_closes_the_connection() {
         let mut harness = LoopbackHarness::new();
         let input = input.to_owned() + &"x".repeat(101) + &get("/1k");
         assert_eq!(harness.receive(input.as_bytes()), Next::End, "{input:?}");
-        assert_eq!(harness.machine.closing(), Closing::Lingering);
+        assert_eq!(harness.machine.closing, Closing::Lingering);
 
         let expected = if status.is_empty() { "413" } else { status };
         assert_eq!(harness.statuses(), [expected], "{input:?}");

@@ -14,7 +14,6 @@ mod resource;
 mod responses;
 mod spec;
 mod stats;
-mod turn;
 mod worker;
 mod write_queue;
 
@@ -122,7 +121,11 @@ impl Server {
     /// Statistics so far.
     pub fn stats(&self) -> ServerStats {
         ServerStats {
-            threads: self.threads.iter().map(Thread::stats).collect(),
+            threads: self
+                .threads
+                .iter()
+                .map(|thread| thread.counters.snapshot())
+                .collect(),
         }
     }
 
@@ -137,8 +140,11 @@ impl Server {
         // Stored before the wake-up: a thread that wakes must see it.
         self.shared.stop.store(true, Ordering::Release);
         // All are woken before the first is joined, so that they end at the same time.
-        self.threads.iter().for_each(Thread::wake);
-        self.threads.iter_mut().for_each(Thread::join);
+        self.threads.iter().for_each(|thread| thread.waker.signal());
+        for thread in &mut self.threads {
+            // Its statistics outlive a panic.
+            let _ = thread.handle.take().map(JoinHandle::join);
+        }
     }
 }
 
@@ -183,20 +189,6 @@ impl Thread {
             waker,
             counters,
         })
-    }
-
-    fn stats(&self) -> ThreadStats {
-        self.counters.snapshot()
-    }
-
-    /// Makes the event loop check the stop flag.
-    fn wake(&self) {
-        self.waker.signal();
-    }
-
-    /// Waits for the thread; its statistics outlive a panic.
-    fn join(&mut self) {
-        let _ = self.handle.take().map(JoinHandle::join);
     }
 }
 

@@ -11,17 +11,17 @@ use crate::message::request::Target;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resource {
     /// Status code.
-    pub(crate) status: u16,
+    pub status: u16,
     /// `Content-Length`; `None` for a response without content.
-    pub(crate) body_bytes: Option<u64>,
+    pub body_bytes: Option<u64>,
     /// `HEAD`: the response ends with its header.
-    pub(crate) head_only: bool,
+    pub head_only: bool,
     /// Content of the body.
-    pub(crate) pattern: BodyPattern,
+    pub pattern: BodyPattern,
     /// Chunk size with `Transfer-Encoding: chunked`.
-    pub(crate) chunk_bytes: Option<NonZeroU64>,
+    pub chunk_bytes: Option<NonZeroU64>,
     /// The body instead of a pattern: why the request is refused.
-    pub(crate) explanation: Option<&'static str>,
+    pub explanation: Option<&'static str>,
 }
 
 /// Smallest chunk in bytes, unless the server allows tiny ones: framing is less than a tenth of

@@ -15,7 +15,7 @@ use crate::message::reason;
 /// Writes responses. One per thread.
 #[derive(Debug)]
 pub(crate) struct ResponseWriter {
-    content: Arc<Content>,
+    pub content: Arc<Content>,
     /// `None` without a `Date` field.
     date: Option<String>,
     /// The whole `Server` field; empty without one.
@@ -26,11 +26,11 @@ pub(crate) struct ResponseWriter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Response {
     /// Status and body.
-    pub(crate) resource: Resource,
+    pub resource: Resource,
     /// HTTP/1.1 rather than HTTP/1.0.
-    pub(crate) is_http11: bool,
+    pub is_http11: bool,
     /// The connection is persistent.
-    pub(crate) keep_alive: bool,
+    pub keep_alive: bool,
 }
 
 impl Response {
@@ -54,11 +54,6 @@ impl ResponseWriter {
             date: with_date.then(String::new),
             server_field: server_field.unwrap_or_default(),
         }
-    }
-
-    /// Blocks that queued bodies refer to.
-    pub(crate) fn content(&self) -> &Content {
-        &self.content
     }
 
     /// Updates the `Date` field.
@@ -100,11 +95,6 @@ impl ResponseWriter {
             }
             None => queue.push_body(&self.content, pattern, body_bytes),
         }
-    }
-
-    /// Queues `100 Continue`.
-    pub(crate) fn push_continue(queue: &mut WriteQueue) {
-        queue.write(|bytes| bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"));
     }
 
     fn write_header(&self, bytes: &mut Vec<u8>, response: &Response, is_chunked: bool) {

@@ -12,7 +12,6 @@ use linerate_sys::stream_io::{self, Followed};
 
 use super::chunks::Chunks;
 use super::content::{Block, BodyPattern, Content};
-use super::turn::Turn;
 
 /// Unsent bytes.
 #[derive(Debug, Default)]
@@ -69,9 +68,9 @@ impl Transport for SocketTransport<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Flushed {
     /// Bytes sent.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The queue is empty.
-    pub(crate) is_done: bool,
+    pub is_done: bool,
 }
 
 impl WriteQueue {
@@ -283,6 +282,53 @@ const PARTS_MAX: usize = 64;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
 /// Unsent bytes after which the queue must be flushed.
 const LEFT_BYTES_MAX: u64 = 1 << 20;
+
+/// Remainder of the turn of a connection: what it sends before the next ready one of its thread is
+/// served.
+///
+/// Reception needs no bound of its own: one call of recv(2), of a buffer or of [`super::worker`]'s
+/// bytes to discard. A connection sends as long as its client takes it, and a client of the same
+/// speed takes all of it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    bytes_left: u64,
+    calls_left: u32,
+}
+
+impl Turn {
+    /// A turn that begins.
+    pub(crate) const fn new() -> Self {
+        Self {
+            bytes_left: TURN_BYTES,
+            calls_left: TURN_CALLS,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn of(bytes_left: u64, calls_left: u32) -> Self {
+        Self {
+            bytes_left,
+            calls_left,
+        }
+    }
+
+    /// True if the next connection is to be served.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.bytes_left == 0 || self.calls_left == 0
+    }
+
+    /// Accounts for a call that sent `bytes`.
+    pub(crate) fn charge(&mut self, bytes: usize) {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes as u64);
+        self.calls_left = self.calls_left.saturating_sub(1);
+    }
+}
+
+/// Bytes of a turn, but for the rest of its last call: a block of a large body, so that a turn
+/// costs an epoll_wait(2) per sendfile(2) of a mebibyte.
+const TURN_BYTES: u64 = 1 << 20;
+/// System calls of a turn: as many as a chunked body needs for these bytes.
+const TURN_CALLS: u32 = 16;
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -9,14 +9,14 @@ use linerate_model::sweep::{
     Provenance, Reason, ReasonRules, Recommendation, RunMetrics, SettingFacts, SettingLevels,
     Sweep, SweepPlan,
 };
+use linerate_model::words::joined;
 
 use crate::conclude::findings::{Outcome, Point, PointId, Stage, Verdict};
-use crate::conclude::metrics;
-use crate::conclude::recorded::Run;
-use crate::plan::experiment::{Better, Estimate, Plan};
-use crate::plan::factor::SYSTEM_CHOICE;
-use crate::plan::setting::Setting;
+use crate::conclude::metrics::Run;
+use crate::plan::experiment::{Estimate, Plan};
+use crate::plan::factor::{SYSTEM_CHOICE, Setting};
 use crate::plan::space::{SettingSpace, label};
+use crate::run::runner::is_lighter;
 use crate::spec::{LOSS_PERCENT_MAX, SweepSpec};
 
 /// Runs at a level before a difference is called a fall.
@@ -45,7 +45,7 @@ pub fn sweep(
     space: &SettingSpace<'_>,
     plan: &Plan,
     estimate: Estimate,
-    outcome: &Outcome<RunMetrics>,
+    outcome: &Outcome,
     log: &RunLog,
     rules: ReasonRules,
 ) -> Sweep {
@@ -93,7 +93,7 @@ struct View<'a> {
     run: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
     plan: &'a Plan,
-    outcome: &'a Outcome<RunMetrics>,
+    outcome: &'a Outcome,
     hosts: Hosts,
     rules: ReasonRules,
 }
@@ -126,7 +126,7 @@ impl View<'_> {
                 median,
                 interval,
             } => {
-                let metrics = leader().map(medians).unwrap_or_default();
+                let metrics = leader().map(Point::medians).unwrap_or_default();
                 Recommendation::Use {
                     leader: self.leader(setting, *median, metrics),
                     interval: *interval,
@@ -138,7 +138,7 @@ impl View<'_> {
             Verdict::Inconclusive(reason) => Recommendation::Inconclusive {
                 reason: reason.clone(),
                 leader: leader().and_then(|point| {
-                    Some(self.leader(&point.setting, point.median()?, medians(point)))
+                    Some(self.leader(&point.setting, point.median()?, point.medians()))
                 }),
             },
         }
@@ -163,7 +163,7 @@ impl View<'_> {
 
     /// Only runs that lose too much have the value 0.
     fn unmet(&self) -> String {
-        let lost = |point: &&Point<RunMetrics>| medians(point).lost_percent.unwrap_or(100.0);
+        let lost = |point: &&Point| point.medians().lost_percent.unwrap_or(100.0);
         let points = self
             .outcome
             .points
@@ -178,15 +178,10 @@ impl View<'_> {
             )
         });
 
-        let names: Vec<String> = self
-            .outcome
-            .stages
-            .iter()
-            .map(|stage| self.tried(stage))
-            .collect();
+        let names = self.outcome.stages.iter().map(|stage| self.tried(stage));
         format!(
             "no {} has less than {LOSS_PERCENT_MAX} % loss{at_least}",
-            names.join(", no ")
+            joined(names, ", no ")
         )
     }
 
@@ -205,7 +200,9 @@ impl View<'_> {
     }
 
     fn in_flight_share(&self) -> Option<f64> {
-        medians(&self.outcome.points[self.outcome.leader?]).in_flight_share
+        self.outcome.points[self.outcome.leader?]
+            .medians()
+            .in_flight_share
     }
 
     fn factor(&self, stage: &Stage) -> FactorResult {
@@ -265,12 +262,12 @@ impl View<'_> {
     /// The level that burdens the path least among those that tie with the advised one, where that
     /// is clearly less.
     fn lighter(&self, stage: &Stage) -> Option<PointId> {
-        let burden = |at: PointId| metrics::burden(&medians(&self.outcome.points[at]));
+        let burden = |at: PointId| self.outcome.points[at].medians();
         // The advised level is the first, so it stays where no other is clearly lighter.
         let lightest = std::iter::once(stage.advised)
             .chain(stage.ties.iter().copied())
             .reduce(|light, next| {
-                if burden(next).is_lighter_than(&burden(light)) {
+                if is_lighter(&burden(next), &burden(light)) {
                     next
                 } else {
                     light
@@ -303,7 +300,7 @@ impl View<'_> {
             range: stats::range(&point.values()),
             runs: point.runs.len(),
             failures: point.failures.clone(),
-            metrics: medians(point),
+            metrics: point.medians(),
         }
     }
 
@@ -357,9 +354,10 @@ impl View<'_> {
     /// Loss of a level against the best, as a share of the better one.
     fn loss(&self, best: f64, factor: &FactorResult, place: usize) -> f64 {
         let here = factor.levels[place].median;
-        match self.plan.better {
-            Better::Higher => 1.0 - here / best,
-            Better::Lower => 1.0 - best / here,
+        if self.plan.objective.is_higher_better() {
+            1.0 - here / best
+        } else {
+            1.0 - best / here
         }
     }
 
@@ -371,7 +369,7 @@ impl View<'_> {
     fn setting_facts(&self, stage: &Stage, place: usize) -> SettingFacts {
         let point = &self.outcome.points[stage.points[place]];
         let choice = self.space.test_settings(&point.setting);
-        let metrics = medians(point);
+        let metrics = point.medians();
 
         SettingFacts {
             streams: choice.streams.unwrap_or(1),
@@ -388,32 +386,6 @@ impl View<'_> {
             rtt_us: metrics.rtt_us,
             lost_percent: metrics.lost_percent,
         }
-    }
-}
-
-fn medians(point: &Point<RunMetrics>) -> RunMetrics {
-    let median = |figure: fn(&RunMetrics) -> Option<f64>| {
-        let values: Vec<f64> = point
-            .runs
-            .iter()
-            .filter_map(|run| figure(&run.metrics))
-            .collect();
-        stats::median(&values)
-    };
-
-    RunMetrics {
-        received_bps: median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0),
-        sent_bps: median(|metrics| metrics.sent_bps),
-        cpu_client_percent: median(|metrics| metrics.cpu_client_percent),
-        cpu_server_percent: median(|metrics| metrics.cpu_server_percent),
-        retransmits: median(|metrics| metrics.retransmits),
-        retransmits_per_s: median(|metrics| metrics.retransmits_per_s),
-        rtt_us: median(|metrics| metrics.rtt_us),
-        in_flight_share: median(|metrics| metrics.in_flight_share),
-        window_bytes: median(|metrics| metrics.window_bytes),
-        window_limited_share: median(|metrics| metrics.window_limited_share),
-        buffer_limited_share: median(|metrics| metrics.buffer_limited_share),
-        lost_percent: median(|metrics| metrics.lost_percent),
     }
 }
 

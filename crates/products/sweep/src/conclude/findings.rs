@@ -3,22 +3,23 @@
 use std::ops::{Index, IndexMut, RangeInclusive};
 
 use linerate_model::stats::{self, Interval};
+use linerate_model::sweep::RunMetrics;
 
-use crate::plan::setting::Setting;
+use crate::plan::factor::Setting;
 use crate::run::runner::Observation;
 
 /// A setting and all runs made at it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point<F> {
+pub struct Point {
     /// The setting.
     pub setting: Setting,
     /// Its runs, in the order of time.
-    pub runs: Vec<Observation<F>>,
+    pub runs: Vec<Observation>,
     /// Why runs at it failed.
     pub failures: Vec<String>,
 }
 
-impl<F> Point<F> {
+impl Point {
     pub(crate) fn new(setting: Setting) -> Self {
         Self {
             setting,
@@ -36,6 +37,30 @@ impl<F> Point<F> {
     pub fn median(&self) -> Option<f64> {
         stats::median(&self.values())
     }
+
+    /// Medians of the metrics of its runs, each over those that have it.
+    pub fn medians(&self) -> RunMetrics {
+        let median = |figure: fn(&RunMetrics) -> Option<f64>| {
+            let runs = self.runs.iter();
+            let values: Vec<f64> = runs.filter_map(|run| figure(&run.metrics)).collect();
+            stats::median(&values)
+        };
+
+        RunMetrics {
+            received_bps: median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0),
+            sent_bps: median(|metrics| metrics.sent_bps),
+            cpu_client_percent: median(|metrics| metrics.cpu_client_percent),
+            cpu_server_percent: median(|metrics| metrics.cpu_server_percent),
+            retransmits: median(|metrics| metrics.retransmits),
+            retransmits_per_s: median(|metrics| metrics.retransmits_per_s),
+            rtt_us: median(|metrics| metrics.rtt_us),
+            in_flight_share: median(|metrics| metrics.in_flight_share),
+            window_bytes: median(|metrics| metrics.window_bytes),
+            window_limited_share: median(|metrics| metrics.window_limited_share),
+            buffer_limited_share: median(|metrics| metrics.buffer_limited_share),
+            lost_percent: median(|metrics| metrics.lost_percent),
+        }
+    }
 }
 
 /// Position of a point among all [`Points`], which is not its place among the levels of a factor.
@@ -44,17 +69,17 @@ pub struct PointId(usize);
 
 /// The points of an experiment, one for each setting.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Points<F>(Vec<Point<F>>);
+pub struct Points(Vec<Point>);
 
-impl<F> Points<F> {
+impl Points {
     pub(crate) const NONE: Self = Self(Vec::new());
 
     /// All points, in the order in which they were first run.
-    pub fn iter(&self) -> std::slice::Iter<'_, Point<F>> {
+    pub fn iter(&self) -> std::slice::Iter<'_, Point> {
         self.0.iter()
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = PointId> + use<F> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PointId> {
         (0..self.0.len()).map(PointId)
     }
 
@@ -70,25 +95,25 @@ impl<F> Points<F> {
     }
 }
 
-impl<F> Index<PointId> for Points<F> {
-    type Output = Point<F>;
+impl Index<PointId> for Points {
+    type Output = Point;
 
-    fn index(&self, PointId(place): PointId) -> &Point<F> {
+    fn index(&self, PointId(place): PointId) -> &Point {
         &self.0[place]
     }
 }
 
-impl<F> IndexMut<PointId> for Points<F> {
-    fn index_mut(&mut self, PointId(place): PointId) -> &mut Point<F> {
+impl IndexMut<PointId> for Points {
+    fn index_mut(&mut self, PointId(place): PointId) -> &mut Point {
         &mut self.0[place]
     }
 }
 
 /// All results of an experiment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome<F> {
+pub struct Outcome {
     /// All settings, in the order in which they were first run.
-    pub points: Points<F>,
+    pub points: Points,
     /// One per factor that was explored, in the plan's order. Of a factor that had to be explored
     /// again, because others had moved, what was found then.
     pub stages: Vec<Stage>,

@@ -1,10 +1,11 @@
 //! Metrics of one run, from the summary of its test.
 
 use linerate_model::interval::TcpLimits;
-use linerate_model::sweep::{Objective, RunMetrics};
+use linerate_model::record::{Detail, Trial};
+use linerate_model::sweep::{Objective, RunMetrics, Sweep};
 use linerate_model::{EndpointTotals, Flow, StreamSummary, Summary, measure};
 
-use crate::run::runner::{Burden, Observation};
+use crate::run::runner::{Observation, RunError};
 use crate::spec::LOSS_PERCENT_MAX;
 
 const GIB: f64 = 1_073_741_824.0;
@@ -41,33 +42,6 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
             )
             .ok_or("nothing was received")
         }
-    }
-}
-
-/// A run as the experiment compares it.
-pub fn observation(
-    objective: Objective,
-    value: f64,
-    metrics: RunMetrics,
-) -> Observation<RunMetrics> {
-    // What is on the way belongs to a rate; a delay or a cost has no part of it.
-    let in_flight_share = metrics
-        .in_flight_share
-        .filter(|_| objective.is_higher_better())
-        .unwrap_or(0.0);
-    Observation {
-        value,
-        in_flight_share,
-        burden: burden(&metrics),
-        metrics,
-    }
-}
-
-/// Burden of the runs on a path.
-pub fn burden(metrics: &RunMetrics) -> Burden {
-    Burden {
-        delay_us: metrics.rtt_us,
-        retransmits_per_s: metrics.retransmits_per_s,
     }
 }
 
@@ -152,6 +126,57 @@ fn mean(summary: &Summary, figure: impl Fn(&StreamSummary) -> Option<f64>) -> Op
 fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
     // Seconds of CPU per second, over GiB per second.
     (received_bps > 0.0).then(|| cpu_percent / 100.0 / (received_bps / 8.0 / GIB))
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Level of every factor, in their order.
+    pub levels: Vec<String>,
+    /// Seconds from the start of the sweep to the start of this run.
+    pub started_s: f64,
+    /// It is not counted: it came first, or was too short for the path.
+    pub is_warm_up: bool,
+    /// Value and metrics, or why there are none.
+    pub outcome: Result<Observation, RunError>,
+}
+
+/// The runs of a sweep that was recorded, in the order of time.
+pub fn recorded_runs(sweep: &Sweep, trials: &[Trial]) -> Vec<Run> {
+    trials
+        .iter()
+        .map(|trial| recorded_run(sweep, trial))
+        .collect()
+}
+
+fn recorded_run(sweep: &Sweep, trial: &Trial) -> Run {
+    let level = |name: &str| trial.factors.get(name).cloned().unwrap_or_default();
+    let summary = match &trial.detail {
+        Some(Detail::Test(detail)) => detail.summary.as_ref(),
+        _ => None,
+    };
+    let measured = || {
+        let metrics = summary.and_then(run_metrics)?;
+        value(sweep.plan.objective, &metrics)
+            .ok()
+            .map(|value| Observation { value, metrics })
+    };
+    let outcome = match &trial.reason {
+        Some(reason) => Err(reason.clone()),
+        None => measured().ok_or_else(|| "the test had no result".to_owned()),
+    };
+
+    Run {
+        levels: sweep
+            .plan
+            .factors
+            .iter()
+            .map(|factor| level(&factor.name))
+            .collect(),
+        started_s: trial.started_ns as f64 / 1e9,
+        is_warm_up: trial.is_warm_up,
+        outcome: outcome.map_err(RunError::Failed),
+    }
 }
 
 #[cfg(test)]
@@ -243,19 +268,6 @@ mod tests {
         assert_eq!(
             (seen.window_limited_share, seen.buffer_limited_share),
             (Some(0.8), Some(0.0))
-        );
-
-        let compared = observation(Objective::Throughput, 1.0, seen);
-        assert!(
-            (compared.in_flight_share - 0.05).abs() < 1e-9,
-            "{compared:?}"
-        );
-        assert_eq!(compared.burden.delay_us, Some(150_000.0));
-
-        let delay = observation(Objective::Latency, 1.0, seen);
-        assert!(
-            delay.in_flight_share < 1e-9,
-            "a delay has no part that is on the way"
         );
 
         one.delivered = None;

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use linerate_model::stats;
+use linerate_model::sweep::Objective;
 
 use crate::plan::factor::{Factor, SYSTEM_CHOICE, Scale};
+use crate::plan::space::SettingSpace;
+use crate::spec::SweepSpec;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +15,7 @@ pub struct Plan {
     /// Factors that are varied, one after the other.
     pub factors: Vec<Factor>,
     /// Which values are wanted.
-    pub better: Better,
+    pub objective: Objective,
     /// Runs per setting; more are made where it is open which setting is best, and to confirm it.
     pub repetitions: u32,
     /// Decides the order of the runs, and nothing else.
@@ -25,15 +28,6 @@ pub struct Plan {
     pub confidence: f64,
     /// Settings this close to the best one are as good, 0 to 1.
     pub tolerance: f64,
-}
-
-/// Which of two values is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
-    /// The higher one, as of a rate.
-    Higher,
-    /// The lower one, as of a cost.
-    Lower,
 }
 
 /// Estimated cost of a plan.
@@ -109,4 +103,33 @@ fn levels_of(factor: &Factor) -> u64 {
 fn levels_of_look(factor: &Factor) -> u64 {
     let system = u64::from(factor.start == SYSTEM_CHOICE && factor.is_amount());
     (3 + system).min(factor.coarse().len() as u64)
+}
+
+/// Confidence an answer needs.
+const CONFIDENCE: f64 = 0.95;
+/// Settings this close to the best one are as good: a smaller gain justifies no change of a
+/// setting.
+pub(super) const TOLERANCE: f64 = 0.03;
+/// Time of a run beside its data: connecting, parameters, results.
+const OVERHEAD: Duration = Duration::from_millis(500);
+
+/// Duration of a run with its overhead.
+pub fn run_time(spec: &SweepSpec, time_s: u32) -> Duration {
+    Duration::from_secs(u64::from(time_s) + u64::from(spec.omit_s)) + OVERHEAD
+}
+
+impl SweepSpec {
+    /// The experiment over these settings.
+    pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
+        Plan {
+            factors: space.factors.clone(),
+            objective: self.objective,
+            repetitions: self.repetitions,
+            seed: self.seed,
+            run_time: run_time(self, self.time_s),
+            budget: self.budget,
+            confidence: CONFIDENCE,
+            tolerance: TOLERANCE,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use linerate_model::sweep::RunMetrics;
 
-use super::of_sweep::TOLERANCE;
+use super::experiment::TOLERANCE;
 use crate::spec::SweepSpec;
 
 /// Longest measured part to which runs grow, in seconds.
@@ -16,7 +16,8 @@ const GROWTH_MIN: f64 = 1.2;
 /// the way at the end of a run is less than the difference that counts.
 #[derive(Debug, Clone, Copy)]
 pub struct RunLength {
-    time_s: u32,
+    /// Length of the next run in seconds.
+    pub time_s: u32,
     time_max_s: u32,
 }
 
@@ -44,11 +45,6 @@ impl RunLength {
             time_s: spec.time_s,
             time_max_s,
         }
-    }
-
-    /// In seconds.
-    pub fn time_s(&self) -> u32 {
-        self.time_s
     }
 
     /// Takes the metrics of a run. `true` when it was too short and the next ones are longer.
@@ -108,7 +104,7 @@ mod tests {
 
             let has_grown = length.grow(&metrics);
             assert_eq!(
-                (length.time_s(), has_grown),
+                (length.time_s, has_grown),
                 (expected, expected > time_s),
                 "{time_s} s, {rtt_ms} ms"
             );

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use linerate_document::record::quoted;
 use linerate_model::spec::{AddressFamily, ClientSpec, Keepalive, LocalOptions};
+use linerate_model::words::joined;
 use linerate_model::{Direction, EndCondition, PortRange, TestSpec, Transport};
 use thiserror::Error;
 
-use crate::plan::factor::{Factor, SYSTEM_CHOICE, Scale};
-use crate::plan::setting::Setting;
+use crate::plan::factor::{Factor, SYSTEM_CHOICE, Scale, Setting};
 use crate::spec::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
 use crate::spec::{SweepSpec, TestSettings};
 
@@ -117,10 +118,10 @@ impl<'a> SettingSpace<'a> {
     /// `streams 8, window auto`
     pub fn words(&self, setting: &Setting) -> String {
         let named = self.planned.iter().zip(self.labels(setting));
-        let words: Vec<String> = named
-            .map(|(swept, label)| format!("{} {label}", swept.name))
-            .collect();
-        words.join(", ")
+        joined(
+            named.map(|(swept, label)| format!("{} {label}", swept.name)),
+            ", ",
+        )
     }
 
     /// Test settings of a run at a setting.
@@ -362,19 +363,6 @@ impl TestSettings {
                 .map(|(_, flag)| (*flag).to_owned()),
         );
         words.join(" ")
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = !word.is_empty()
-        && word
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"-_.:%/@".contains(&b));
-    if is_plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -7,7 +7,8 @@ use linerate_document::short::SHORT_COLUMN;
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
 use linerate_model::numbers::MISSING;
-use linerate_model::sweep::{FactorResult, Leader, Level, Objective, Recommendation, Sweep};
+use linerate_model::sweep::{FactorResult, Level, Objective, Sweep};
+use linerate_model::words::joined;
 
 use super::values::has_advice;
 use super::{sentences, values};
@@ -64,46 +65,38 @@ const DO: &str = "Do";
 
 /// Qualifications of the answer and its reasons, the most important first.
 fn notes(sweep: &Sweep) -> Vec<(&'static str, String)> {
-    let remarks = sentences::remarks(sweep).into_iter();
-    let short = sentences::too_short(sweep);
-    let of_factors = |label, sentences: fn(&Sweep, &FactorResult) -> Vec<String>| {
-        let factors = sweep.factors.iter();
-        let found = factors.flat_map(move |factor| sentences(sweep, factor));
-        found.map(move |text| (label, text))
+    let mut notes = Vec::new();
+    let mut add = |label, texts: Vec<String>| {
+        notes.extend(texts.into_iter().map(|text| (label, text)));
     };
+    add("Note", sentences::remarks(sweep));
+    add("Note", sentences::too_short(sweep).into_iter().collect());
 
-    remarks
-        .chain(short)
-        .map(|text| ("Note", text))
-        .chain(of_factors("Limit", |sweep, factor| {
-            sentences::limit(sweep, factor).into_iter().collect()
-        }))
-        .chain(of_factors("Why", sentences::degradations))
-        .chain(of_factors("Others", sentences::others))
-        .chain(of_factors("Failed", |_, factor| {
-            sentences::failures(factor)
-        }))
-        .collect()
+    let factors = || sweep.factors.iter();
+    let limits = factors().filter_map(|factor| sentences::limit(sweep, factor));
+    add("Limit", limits.collect());
+    let why = factors().flat_map(|factor| sentences::degradations(sweep, factor));
+    add("Why", why.collect());
+    let others = factors().flat_map(|factor| sentences::others(sweep, factor));
+    add("Others", others.collect());
+    add("Failed", factors().flat_map(sentences::failures).collect());
+
+    notes
 }
 
 /// The command that does it again, and where the rest is.
 fn steps(sweep: &Sweep) -> Vec<(&'static str, String)> {
-    let leader = match &sweep.answer {
-        Recommendation::Use { leader, .. } => Some(leader),
-        Recommendation::Inconclusive { leader, .. } => leader.as_ref(),
-        Recommendation::Unmet { .. } => None,
-    };
-    let again = leader.map(|Leader { command, .. }| (DO, command.clone()));
-    let runs = format!(
-        "{} of {} s; -v, or linerate report last -o sweep.html",
-        counted(
-            usize::try_from(sweep.cost.runs).unwrap_or(usize::MAX),
-            "run"
-        ),
-        sweep.run_time_s.unwrap_or(sweep.plan.time_s)
-    );
-
-    again.into_iter().chain([("Details", runs)]).collect()
+    let leader = sweep.answer.leader();
+    let mut steps: Vec<_> = leader
+        .map(|leader| (DO, leader.command.clone()))
+        .into_iter()
+        .collect();
+    let runs = usize::try_from(sweep.cost.runs).unwrap_or(usize::MAX);
+    let time_s = sweep.run_time_s.unwrap_or(sweep.plan.time_s);
+    let runs = counted(runs, "run");
+    let details = format!("{runs} of {time_s} s; -v, or linerate report last -o sweep.html");
+    steps.push(("Details", details));
+    steps
 }
 
 fn table(sweep: &Sweep, rows: usize, glyphs: Glyphs) -> Option<Table> {
@@ -191,15 +184,10 @@ fn factors(sweep: &Sweep, factors: &[FactorResult]) -> Table {
         factor.levels.get(place).map(|level| level.label.clone())
     };
     let ties = |factor: &FactorResult| {
-        let names: Vec<String> = factor
-            .ties
-            .iter()
-            .filter_map(|place| label(factor, *place))
-            .collect();
-        match names.is_empty() {
-            true => "-".to_owned(),
-            false => names.join(", "),
-        }
+        let names = factor.ties.iter().filter_map(|place| label(factor, *place));
+        Some(joined(names, ", "))
+            .filter(|names| !names.is_empty())
+            .unwrap_or_else(|| "-".to_owned())
     };
     let worst = |factor: &FactorResult| {
         let falls = factor.degradations.iter();

@@ -11,11 +11,10 @@ use linerate_document::table::{Cell, Table, TableOf};
 use linerate_model::numbers::{clock, digits};
 use linerate_model::stats::Interval;
 use linerate_model::sweep::{
-    FactorResult, Leader, Level, Objective, Provenance, Recommendation, RunMetrics, Sweep,
+    FactorResult, Level, Objective, Provenance, Recommendation, RunMetrics, Sweep,
 };
 
-use super::values;
-use super::{brief, sentences};
+use super::{brief, sentences, values};
 use crate::{Run, RunError};
 
 /// The report as text: what fits a terminal, or everything where it `is_verbose`.
@@ -54,9 +53,9 @@ pub(crate) fn page(sweep: &Sweep, runs: &[Run]) -> RunPage {
         details.push(Block::Details(format!("Levels of {}", factor.name), levels));
     }
 
-    if let Some(command) = command(sweep) {
+    if let Some(leader) = sweep.answer.leader() {
         blocks.push(Block::Heading(COMMAND.to_owned()));
-        blocks.push(Block::Verbatim(command.clone()));
+        blocks.push(Block::Verbatim(leader.command.clone()));
     }
 
     let runs = vec![Block::Table(all_runs(sweep, runs))];
@@ -109,21 +108,6 @@ fn advised(factor: &FactorResult) -> Option<Card> {
 
 const COMMAND: &str = "The same test with plain iperf3";
 
-/// The same test without a sweep.
-fn command(sweep: &Sweep) -> Option<&String> {
-    match &sweep.answer {
-        Recommendation::Use {
-            leader: Leader { command, .. },
-            ..
-        }
-        | Recommendation::Inconclusive {
-            leader: Some(Leader { command, .. }),
-            ..
-        } => Some(command),
-        _ => None,
-    }
-}
-
 fn document(sweep: &Sweep) -> Document {
     let mut blocks = vec![Block::Title(sentences::verdict(sweep))];
     blocks.extend(self::blocks(sweep));
@@ -149,9 +133,9 @@ pub(crate) fn blocks(sweep: &Sweep) -> Vec<Block> {
         blocks.push(Block::Table(levels(sweep, factor)));
     }
 
-    if let Some(command) = command(sweep) {
+    if let Some(leader) = sweep.answer.leader() {
         blocks.push(Block::Heading(COMMAND.to_owned()));
-        blocks.push(Block::Verbatim(command.clone()));
+        blocks.push(Block::Verbatim(leader.command.clone()));
     }
 
     blocks.push(Block::Paragraph(provenance(sweep)));
@@ -412,7 +396,7 @@ fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {
     };
 
     let value = |run: &Run| match &run.outcome {
-        Ok((value, _)) => values::value(sweep.plan.objective, *value),
+        Ok(run) => values::value(sweep.plan.objective, run.value),
         Err(error) => format!("failed: {error}"),
     };
     let table = Table::of("", "", &runs)
@@ -421,7 +405,7 @@ fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {
     let table = with_levels(table, sweep).number("value", |(_, run)| value(run));
 
     with_metrics(table, sweep, |(_, run)| {
-        run.outcome.as_ref().ok().map(|(_, metrics)| metrics)
+        Some(&run.outcome.as_ref().ok()?.metrics)
     })
     .table()
 }
@@ -437,59 +421,47 @@ fn with_levels<'a>(
     table.numbers(0..sweep.plan.factors.len(), head, level)
 }
 
+type Figure = fn(&RunMetrics) -> Option<f64>;
+
+const FIGURES: [(&str, Figure); 7] = [
+    ("received_bps", |metrics| Some(metrics.received_bps)),
+    ("sent_bps", |metrics| metrics.sent_bps),
+    ("cpu_client_percent", |metrics| metrics.cpu_client_percent),
+    ("cpu_server_percent", |metrics| metrics.cpu_server_percent),
+    ("retransmits", |metrics| metrics.retransmits),
+    ("rtt_us", |metrics| metrics.rtt_us),
+    ("lost_percent", |metrics| metrics.lost_percent),
+];
+
 /// A head line and one line per run, in the order of time.
 pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
     let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
-    let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {
-        let value = run
-            .outcome
-            .as_ref()
-            .ok()
-            .and_then(|(compared, metrics)| value(*compared, metrics));
-        value.map_or_else(String::new, |value| value.to_string())
-    };
+    let observation = |run: &Run| run.outcome.clone().ok();
+    let text = |value: Option<f64>| value.as_ref().map_or_else(String::new, f64::to_string);
+    let error = |run: &Run| run.outcome.as_ref().err().map(RunError::to_string);
 
     let table = Table::of("", "", &runs)
         .number("run", |(number, _)| number.to_string())
         .number("started_s", |(_, run)| format!("{:.3}", run.started_s))
         .number("warm_up", |(_, run)| run.is_warm_up.to_string());
+    let head = format!("value_{}", sweep.plan.objective.key());
     with_levels(table, sweep)
-        .number(
-            &format!("value_{}", sweep.plan.objective.key()),
-            |(_, run)| value(run, &|compared, _| Some(compared)),
+        .number(&head, |(_, run)| {
+            text(observation(run).map(|run| run.value))
+        })
+        .numbers(
+            FIGURES,
+            |(head, _)| head.to_owned(),
+            |(_, run), (_, figure)| {
+                text(observation(run).and_then(|run| figure(&run.metrics))).into()
+            },
         )
-        .number("received_bps", |(_, run)| {
-            value(run, &|_, metrics| Some(metrics.received_bps))
-        })
-        .number("sent_bps", |(_, run)| {
-            value(run, &|_, metrics| metrics.sent_bps)
-        })
-        .number("cpu_client_percent", |(_, run)| {
-            value(run, &|_, metrics| metrics.cpu_client_percent)
-        })
-        .number("cpu_server_percent", |(_, run)| {
-            value(run, &|_, metrics| metrics.cpu_server_percent)
-        })
-        .number("retransmits", |(_, run)| {
-            value(run, &|_, metrics| metrics.retransmits)
-        })
-        .number("rtt_us", |(_, run)| {
-            value(run, &|_, metrics| metrics.rtt_us)
-        })
-        .number("lost_percent", |(_, run)| {
-            value(run, &|_, metrics| metrics.lost_percent)
-        })
         .number("started_at", |_| sweep.provenance.started_at.clone())
         .number("client", |_| sweep.provenance.client.to_string())
         .number("server", |_| {
             format!("{} ({})", sweep.plan.host, sweep.provenance.server)
         })
-        .number("error", |(_, run)| {
-            run.outcome
-                .as_ref()
-                .err()
-                .map_or_else(String::new, RunError::to_string)
-        })
+        .number("error", |(_, run)| error(run).unwrap_or_default())
         .table()
         .csv()
 }

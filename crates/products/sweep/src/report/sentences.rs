@@ -1,19 +1,18 @@
 //! The findings in sentences, for text and HTML.
 
+use linerate_document::frame::capitalized;
 use linerate_model::numbers::clock;
 use linerate_model::sweep::{
-    Degradation, FactorResult, Leader, Objective, PlateauSide, Recommendation, Sweep,
+    Degradation, FactorResult, Leader, Objective, PlateauSide, Reason, ReasonName, Recommendation,
+    Sweep,
 };
-use linerate_model::sweep::{Reason, ReasonName};
+use linerate_model::words::joined;
 
 use super::values;
 
 /// The answer with its qualification, in one sentence.
 pub(crate) fn verdict(sweep: &Sweep) -> String {
-    let short = match &sweep.answer {
-        Recommendation::Unmet { .. } | Recommendation::Inconclusive { leader: None, .. } => None,
-        _ => too_short(sweep),
-    };
+    let short = sweep.answer.leader().and_then(|_| too_short(sweep));
     let headline = headline(sweep);
     short.map_or_else(|| headline.clone(), |short| format!("{headline}; {short}"))
 }
@@ -89,13 +88,6 @@ fn ties(sweep: &Sweep) -> String {
     }
 }
 
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
-}
-
 /// Qualification of a value of runs that are too short for the queues of the path.
 pub(super) fn too_short(sweep: &Sweep) -> Option<String> {
     let share = sweep
@@ -123,16 +115,13 @@ fn setting(sweep: &Sweep, leader: &Leader) -> String {
             leader.setting.get(&factor.name)?.as_str(),
         ))
     });
-    let words: Vec<String> = levels
-        .map(|level| match level {
-            ("streams", "1") => "1 stream".to_owned(),
-            ("streams", n) => format!("{n} streams"),
-            (name @ ("window" | "length"), "auto") => format!("the system's {name}"),
-            (name, level) => format!("{name} {level}"),
-        })
-        .collect();
-
-    words.join(", ")
+    let words = levels.map(|level| match level {
+        ("streams", "1") => "1 stream".to_owned(),
+        ("streams", n) => format!("{n} streams"),
+        (name @ ("window" | "length"), "auto") => format!("the system's {name}"),
+        (name, level) => format!("{name} {level}"),
+    });
+    joined(words, ", ")
 }
 
 /// Qualifications of the answer: changes while it ran, early ends, missing metrics.
@@ -246,8 +235,8 @@ pub(super) fn degradations(sweep: &Sweep, factor: &FactorResult) -> Vec<String> 
 pub(super) fn failures(factor: &FactorResult) -> Vec<String> {
     let same = factor.failed.chunk_by(|one, next| one.error == next.error);
     same.map(|same| {
-        let levels: Vec<&str> = same.iter().map(|failed| failed.level.as_str()).collect();
-        format!("{}: {}", levels.join(", "), same[0].error)
+        let levels = joined(same.iter().map(|failed| &failed.level), ", ");
+        format!("{levels}: {}", same[0].error)
     })
     .collect()
 }
@@ -410,9 +399,5 @@ fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> Stri
 }
 
 fn reasons(reasons: &[Reason]) -> String {
-    let words: Vec<&str> = reasons
-        .iter()
-        .map(|reason| reason.sentence.as_str())
-        .collect();
-    words.join("; ")
+    joined(reasons.iter().map(|reason| &reason.sentence), "; ")
 }

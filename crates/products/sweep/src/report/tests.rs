@@ -8,13 +8,12 @@ use linerate_model::record::{Detail, Measure, RunId, RunKind, RunState, TestDeta
 use linerate_model::stats::Interval;
 use linerate_model::sweep::{
     Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor,
-    PlateauSide, Recommendation, RunMetrics, Sweep, SweepPlan,
+    PlateauSide, Reason, ReasonName, Recommendation, RunMetrics, Sweep, SweepPlan,
 };
-use linerate_model::sweep::{Reason, ReasonName};
 use linerate_model::{EndpointTotals, StreamSummary, Summary};
 
 use super::*;
-use crate::{Run, RunError};
+use crate::{Observation, Run, RunError};
 
 fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
     let mut level = Level {
@@ -48,7 +47,7 @@ fn run(level: &str, value: f64) -> Run {
         levels: vec![level.to_owned()],
         started_s: 1.5,
         is_warm_up: false,
-        outcome: Ok((value, metrics)),
+        outcome: Ok(Observation { value, metrics }),
     }
 }
 

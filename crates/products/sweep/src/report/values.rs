@@ -4,6 +4,7 @@ use linerate_document::number::without_unit_of;
 use linerate_model::numbers::{digits, rate};
 use linerate_model::stats::Interval;
 use linerate_model::sweep::{Objective, Recommendation, RunMetrics, Sweep};
+use linerate_model::words::joined;
 
 /// Where no level does what is looked for, none is marked.
 pub(super) fn has_advice(sweep: &Sweep) -> bool {
@@ -51,11 +52,7 @@ pub(super) fn cost(objective: Objective, metrics: &RunMetrics) -> String {
         .lost_percent
         .map(|percent| format!("{percent:.2} % lost"));
 
-    [delay, retransmits, lost]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(", ")
+    joined([delay, retransmits, lost].into_iter().flatten(), ", ")
 }
 
 /// A time in µs as `210 us` or `9.5 ms`.

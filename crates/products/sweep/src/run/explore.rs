@@ -11,7 +11,7 @@ use linerate_model::stats::{self, Interval};
 
 use crate::conclude::findings::{Outcome, Point, PointId, Points, Stage, Verdict};
 use crate::plan::experiment::{Plan, REFINEMENTS};
-use crate::plan::setting::Setting;
+use crate::plan::factor::Setting;
 use crate::run::runner::{Observation, Progress, RunError, Runner};
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best
@@ -26,7 +26,7 @@ use crate::run::runner::{Observation, Progress, RunError, Runner};
 /// The best level of a factor may change with those that are explored after it. So when all have an
 /// answer, each is examined once more with the others at theirs. That is not repeated: factors
 /// that still move each other are left where the second look found them.
-pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
+pub fn explore(plan: &Plan, runner: &mut dyn Runner) -> Outcome {
     let mut experiment = Experiment::new(plan, runner);
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
     let mut stages = Vec::new();
@@ -77,11 +77,11 @@ const CONTENDERS_MAX: usize = 4;
 /// runs.
 const FAILURES_MAX: usize = 3;
 
-struct Experiment<'a, R: Runner> {
+struct Experiment<'a> {
     plan: &'a Plan,
-    runner: &'a mut R,
+    runner: &'a mut dyn Runner,
     rng: Rng,
-    points: Points<R::Metrics>,
+    points: Points,
     /// Settings of ladders that ended before them.
     spared: Vec<Setting>,
     started: Duration,
@@ -93,8 +93,8 @@ struct Experiment<'a, R: Runner> {
     ended_by: Option<String>,
 }
 
-impl<'a, R: Runner> Experiment<'a, R> {
-    fn new(plan: &'a Plan, runner: &'a mut R) -> Self {
+impl<'a> Experiment<'a> {
+    fn new(plan: &'a Plan, runner: &'a mut dyn Runner) -> Self {
         Self {
             rng: Rng::with_seed(plan.seed),
             started: runner.now(),
@@ -213,10 +213,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        setting: &Setting,
-    ) -> Result<Result<Observation<R::Metrics>, RunError>, Over> {
+    fn run(&mut self, setting: &Setting) -> Result<Result<Observation, RunError>, Over> {
         // A confirmation after the end of the path would wait for one more connection.
         if self.ended_by.is_some() {
             return Err(Over);
@@ -319,7 +316,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         stages: Vec<Stage>,
         base: Setting,
         confirmed: Option<(f64, Interval)>,
-    ) -> Outcome<R::Metrics> {
+    ) -> Outcome {
         let leader = self.points.find(&base);
         let verdict = self.verdict(&stages, base, confirmed);
         let drift = self.drift();

@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::plan::setting::Setting;
+use linerate_model::sweep::RunMetrics;
+
+use crate::plan::factor::Setting;
 
 /// Starts runs and reads the clock.
 pub trait Runner {
-    /// Measurements of a run beside the compared value.
-    type Metrics;
-
     /// Runs once at this setting and waits for the result.
     ///
     /// # Errors
     /// When there is no result; see [`RunError`].
-    fn run(&mut self, setting: &Setting) -> Result<Observation<Self::Metrics>, RunError>;
+    fn run(&mut self, setting: &Setting) -> Result<Observation, RunError>;
 
     /// Duration of the next run with its overhead. Runs may become longer.
     fn run_time(&self) -> Duration;
@@ -29,55 +28,27 @@ pub trait Runner {
 
 /// The result of one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Observation<F> {
+pub struct Observation {
     /// The compared value, in the unit of the objective.
     pub value: f64,
-    /// Share of what the run moved that was on the way at its end, 0 to 1: smaller differences
-    /// between values are none.
-    pub in_flight_share: f64,
-    /// Decides between equal values.
-    pub burden: Burden,
     /// Measurements beside it.
-    pub metrics: F,
+    pub metrics: RunMetrics,
 }
 
-impl<F> Observation<F> {
-    /// A value that nothing qualifies.
-    pub fn new(value: f64, metrics: F) -> Self {
-        Self {
-            value,
-            in_flight_share: 0.0,
-            burden: Burden::default(),
-            metrics,
-        }
-    }
-}
+/// True if a setting puts less load on the path for its value: one figure is clearly less, and the
+/// other one not clearly more. A shorter queue that loses more is not lighter.
+pub(crate) fn is_lighter(own: &RunMetrics, other: &RunMetrics) -> bool {
+    let delay = clearly_less(own.rtt_us, other.rtt_us, DELAY_US_MIN);
+    let retransmits = clearly_less(
+        own.retransmits_per_s,
+        other.retransmits_per_s,
+        RETRANSMITS_PER_S_MIN,
+    );
+    let is_any_less = delay == Some(true) || retransmits == Some(true);
 
-/// Load that a setting puts on a path for its value. `None` was not measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Burden {
-    /// Round-trip time in µs.
-    pub delay_us: Option<f64>,
-    /// Retransmitted segments per second.
-    pub retransmits_per_s: Option<f64>,
-}
-
-impl Burden {
-    /// True if one figure is clearly less, and the other one not clearly more: a shorter queue that
-    /// loses more is not lighter.
-    pub fn is_lighter_than(&self, other: &Self) -> bool {
-        let delay = clearly_less(self.delay_us, other.delay_us, DELAY_US_MIN);
-        let retransmits = clearly_less(
-            self.retransmits_per_s,
-            other.retransmits_per_s,
-            RETRANSMITS_PER_S_MIN,
-        );
-        let is_any_less = delay == Some(true) || retransmits == Some(true);
-
-        // Behind 50 ms of queue 64 streams had 11 ms and 3,609 retransmits in place of 21 ms and
-        // none: not lighter.
-        is_any_less && delay != Some(false) && retransmits != Some(false)
-    }
+    // Behind 50 ms of queue 64 streams had 11 ms and 3,609 retransmits in place of 21 ms and
+    // none: not lighter.
+    is_any_less && delay != Some(false) && retransmits != Some(false)
 }
 
 /// Values that differ by less than this ratio are equal.
@@ -124,24 +95,25 @@ mod tests {
 
     #[test]
     fn lighter_is_less_of_one_and_not_more_of_the_other() {
-        let burden = |delay_ms: f64, retransmits_per_s: f64| Burden {
-            delay_us: Some(delay_ms * 1000.0),
+        let burden = |delay_ms: f64, retransmits_per_s: f64| RunMetrics {
+            rtt_us: Some(delay_ms * 1000.0),
             retransmits_per_s: Some(retransmits_per_s),
+            ..RunMetrics::default()
         };
-        assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 0.0)));
-        assert!(burden(20.0, 0.0).is_lighter_than(&burden(20.0, 300.0)));
-        assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 300.0)));
+        assert!(is_lighter(&burden(20.0, 0.0), &burden(190.0, 0.0)));
+        assert!(is_lighter(&burden(20.0, 0.0), &burden(20.0, 300.0)));
+        assert!(is_lighter(&burden(20.0, 0.0), &burden(190.0, 300.0)));
         assert!(
-            !burden(11.0, 1800.0).is_lighter_than(&burden(21.0, 0.0)),
+            !is_lighter(&burden(11.0, 1800.0), &burden(21.0, 0.0)),
             "the queue is shorter because it overflows"
         );
-        assert!(!burden(21.0, 0.0).is_lighter_than(&burden(11.0, 1800.0)));
+        assert!(!is_lighter(&burden(21.0, 0.0), &burden(11.0, 1800.0)));
         assert!(
-            !burden(0.2, 0.0).is_lighter_than(&burden(0.9, 0.5)),
+            !is_lighter(&burden(0.2, 0.0), &burden(0.9, 0.5)),
             "no application notices it"
         );
         assert!(
-            !Burden::default().is_lighter_than(&burden(190.0, 300.0)),
+            !is_lighter(&RunMetrics::default(), &burden(190.0, 300.0)),
             "not measured"
         );
     }

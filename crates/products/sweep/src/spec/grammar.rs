@@ -13,6 +13,7 @@ mod amount;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use linerate_model::words::joined;
 use thiserror::Error;
 
 pub use amount::{AmountError, UDP_LENGTH, budget, length, rate, volume, window, with_unit};
@@ -250,17 +251,10 @@ impl SweptFactor {
                 with_unit(self.name, *high)
             ),
             Levels::List(levels) => {
-                let words: Vec<String> = levels
-                    .iter()
-                    .map(|level| with_unit(self.name, *level))
-                    .collect();
-                words.join(",")
+                joined(levels.iter().map(|level| with_unit(self.name, *level)), ",")
             }
             Levels::Congestion(names) => names.join(","),
-            Levels::Affinity(places) => {
-                let words: Vec<String> = places.iter().map(CpuPinning::to_string).collect();
-                words.join(",")
-            }
+            Levels::Affinity(places) => joined(places, ","),
         }
     }
 }

@@ -10,19 +10,18 @@ use linerate_model::http::{
 
 use super::input::StudyInput;
 use crate::conclude::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share};
-use crate::conclude::facts::cell_facts;
 use crate::conclude::knee::{Point, Shape};
-use crate::conclude::medians::{counted, medians};
+use crate::conclude::medians::{cell_facts, counted, medians};
 use crate::plan::cells::by_product;
 use crate::plan::estimate::usual_header_bytes;
 
 /// Cells and rows of an experiment.
 pub(super) struct JudgedCells {
-    pub(super) cells: Vec<Cell>,
-    pub(super) rows: Vec<Row>,
-    pub(super) notes: Vec<String>,
+    pub cells: Vec<Cell>,
+    pub rows: Vec<Row>,
+    pub notes: Vec<String>,
     /// TCP alone was slower than HTTP, and is no ceiling.
-    pub(super) is_refuted: bool,
+    pub is_refuted: bool,
 }
 
 /// A cell before it is compared with its neighbours.
@@ -123,27 +122,16 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
         .into_iter()
         .rev()
         .find_map(|run| run.load.as_ref());
-    let allowed = link.zip(load).and_then(|(link, load)| {
-        let (header_bytes, payload_bytes) = response_bytes(&key, load);
-        Some((
-            ceiling(input, link, load, is_refuted)?,
-            load,
-            header_bytes,
-            payload_bytes,
-        ))
-    });
-    let ceiling_per_s =
-        allowed.map(|(ceiling, _, header, payload)| ceiling.responses_per_s(header, payload));
-    let bits_per_response =
-        allowed.map(|(ceiling, _, header, payload)| ceiling.bits_per_response(header, payload));
+    let allowed = link.zip(load);
+    let allowed = allowed.and_then(|(link, load)| ceiling(input, link, load, is_refuted));
+    let (header, payload) = load.map_or((0, 0), |load| response_bytes(&key, load));
+    let ceiling_per_s = allowed.map(|ceiling| ceiling.responses_per_s(header, payload));
+    let bits_per_response = allowed.map(|ceiling| ceiling.bits_per_response(header, payload));
     let median = medians(&runs, link.as_ref(), ceiling_per_s);
 
-    let is_one_host = input.setup.client.is_loopback
-        || input
-            .setup
-            .server
-            .as_ref()
-            .is_some_and(|server| server.is_loopback);
+    let setup = input.setup;
+    let mut ends = std::iter::once(&setup.client).chain(&setup.server);
+    let is_one_host = ends.any(|end| end.is_loopback);
     let network = match link {
         _ if is_one_host => Network::Loopback,
         None => Network::Unknown,
@@ -152,27 +140,21 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
             bits_per_response,
         },
     };
-    let mut facts = cell_facts(key, &runs, &median, network, input.setup.port);
+    let mut facts = cell_facts(key, &runs, &median, network, setup.port);
     facts.is_lossy_without_load = super::sentences::is_lossy_without_load(&input.kept.baseline);
     // Namespaces of one host share CPUs as loopback does, although a link lies between them.
     facts.is_one_host = is_one_host || share_a_kernel(input);
 
-    let opposite_share =
-        allowed
-            .zip(median.ok_per_s)
-            .and_then(|((ceiling, load, header, payload), ok_per_s)| {
-                let request_bytes = load.request_bytes? / load.requests.max(1);
-                Some(ceiling.opposite_share(
-                    ok_per_s,
-                    request_bytes,
-                    header.saturating_add(payload),
-                ))
-            });
+    let opposite_share = load.and_then(|load| {
+        let request_bytes = load.request_bytes? / load.requests.max(1);
+        let response_bytes = header.saturating_add(payload);
+        Some(allowed?.opposite_share(median.ok_per_s?, request_bytes, response_bytes))
+    });
     let cell = Cell {
         runs,
         median,
         ceiling_per_s,
-        ..Cell::new(key, (input.setup.judge)(&facts))
+        ..Cell::new(key, (setup.judge)(&facts))
     };
 
     Draft {
@@ -184,9 +166,8 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
 
 /// True if one of these classes fits.
 fn has(verdict: &CellVerdict, classes: &[VerdictClass]) -> bool {
-    let all = std::iter::once(&verdict.primary).chain(&verdict.contributing);
-    all.into_iter()
-        .any(|judgement| classes.contains(&judgement.class))
+    let mut judgements = verdict.judgements();
+    judgements.any(|judgement| classes.contains(&judgement.class))
 }
 
 /// True if both ends are namespaces of one host.
@@ -244,24 +225,18 @@ pub(super) fn response_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
 /// One shape for each payload of phase 2.
 fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
     let mut points: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
-    for draft in drafts
-        .iter()
-        .filter(|draft| draft.cell.key.phase == Phase::Matrix)
-    {
-        points
-            .entry(draft.cell.key.payload_bytes)
-            .or_default()
-            .push(point(draft));
+    for draft in drafts {
+        let key = &draft.cell.key;
+        if key.phase == Phase::Matrix {
+            let row = points.entry(key.payload_bytes).or_default();
+            row.push(point(draft));
+        }
     }
 
+    let objective = &input.setup.plan.objective;
+    let points = points.into_iter();
     points
-        .into_iter()
-        .map(|(payload_bytes, points)| {
-            (
-                payload_bytes,
-                Shape::of(payload_bytes, points, &input.setup.plan.objective),
-            )
-        })
+        .map(|(bytes, points)| (bytes, Shape::of(bytes, points, objective)))
         .collect()
 }
 
@@ -300,24 +275,24 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
 
 /// Cells of phase 1 that phase 2 made: with their results, and without runs of their own.
 fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
-    let payloads = input
-        .setup
-        .plan
-        .payloads
-        .payloads_bytes
-        .iter()
-        .filter(|_| input.setup.phases.has(1));
-    payloads
-        .filter_map(|payload_bytes| {
-            let key = by_product(&input.setup.plan, input.setup.phases, *payload_bytes)?;
-            let cell = cells.iter().find(|cell| cell.key == key)?;
-            let mut twin = Cell::new(key, cell.verdict.clone());
+    let (plan, phases) = (&input.setup.plan, input.setup.phases);
+    let mut twins = Vec::new();
+    if !phases.has(1) {
+        return twins;
+    }
+
+    for payload_bytes in &plan.payloads.payloads_bytes {
+        let key = by_product(plan, phases, *payload_bytes);
+        if let Some(cell) = cells.iter().find(|cell| Some(cell.key) == key) {
+            let mut twin = Cell::new(cell.key, cell.verdict.clone());
             twin.key.phase = Phase::Payload;
             twin.median = cell.median;
             twin.ceiling_per_s = cell.ceiling_per_s;
-            Some(twin)
-        })
-        .collect()
+            twins.push(twin);
+        }
+    }
+
+    twins
 }
 
 fn opposite_note(draft: &Draft) -> Option<String> {
@@ -335,30 +310,24 @@ fn opposite_note(draft: &Draft) -> Option<String> {
 /// Cells that narrow the knees most, at most two more for each payload than the plan has; none
 /// where the plan does not want them.
 pub(crate) fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
-    if !input.setup.plan.matrix.refine_knee || !input.setup.phases.has(2) {
-        return Vec::new();
+    let matrix = &input.setup.plan.matrix;
+    let mut keys = Vec::new();
+    if !matrix.refine_knee || !input.setup.phases.has(2) {
+        return keys;
     }
 
     let drafts = drafts(input).0;
-    let is_added = |draft: &&Draft| {
-        !input
-            .setup
-            .plan
-            .matrix
-            .connections
-            .contains(&draft.cell.key.connections)
-    };
+    for (payload_bytes, shape) in shapes(input, &drafts) {
+        let is_added = |key: &CellKey| {
+            (key.phase, key.payload_bytes) == (Phase::Matrix, payload_bytes)
+                && !matrix.connections.contains(&key.connections)
+        };
+        let added = drafts.iter().filter(|draft| is_added(&draft.cell.key));
+        if added.count() < REFINEMENTS_MAX {
+            let connections = shape.refinement();
+            keys.extend(connections.map(|c| CellKey::new(Phase::Matrix, payload_bytes, c)));
+        }
+    }
 
-    shapes(input, &drafts)
-        .into_iter()
-        .filter_map(|(payload_bytes, shape)| {
-            let of_row = drafts.iter().filter(|draft| {
-                draft.cell.key.phase == Phase::Matrix
-                    && draft.cell.key.payload_bytes == payload_bytes
-            });
-            let added = of_row.filter(is_added).count();
-            let connections = shape.refinement().filter(|_| added < REFINEMENTS_MAX)?;
-            Some(CellKey::new(Phase::Matrix, payload_bytes, connections))
-        })
-        .collect()
+    keys
 }

@@ -14,27 +14,22 @@ const STEPS_OF_OCTAVE: f64 = 4.0;
 /// More points than from one byte to the largest payload.
 const POINTS_MAX: usize = 128;
 
-/// Most answers per second from the smallest payload to the largest; empty with one payload, and
+/// Most answers per second from the smallest payload to the largest; none with one payload, and
 /// where no link is known.
-pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec<CeilingPoint> {
+pub(super) fn ceiling_curve(
+    input: &StudyInput<'_>,
+    judged: &JudgedCells,
+) -> Option<Vec<CeilingPoint>> {
     let cells = &judged.cells;
     let payloads: BTreeSet<u64> = cells
         .iter()
         // The curve has a logarithmic axis of payloads, which has no zero.
         .map(|cell| cell.key.payload_bytes.max(1))
         .collect();
-    let (Some(first), Some(last)) = (payloads.first(), payloads.last()) else {
-        return Vec::new();
-    };
-    let Some((cell, load)) = measured(cells).filter(|_| first < last) else {
-        return Vec::new();
-    };
-    let Some(link) = input.link(&cell.runs, judged.is_refuted) else {
-        return Vec::new();
-    };
-    let Some(ceiling) = ceiling(input, link, load, judged.is_refuted) else {
-        return Vec::new();
-    };
+    let (first, last) = (payloads.first()?, payloads.last()?);
+    let (cell, load) = measured(cells).filter(|_| first < last)?;
+    let link = input.link(&cell.runs, judged.is_refuted)?;
+    let ceiling = ceiling(input, link, load, judged.is_refuted)?;
 
     // A head differs from the usual one by the same lines whatever the payload, and its length has
     // digits of its own.
@@ -51,15 +46,11 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     let mut all = payloads.clone();
     all.extend(between.filter(|payload_bytes| (*first..*last).contains(payload_bytes)));
 
-    all.into_iter()
-        .map(|payload_bytes| {
-            let responses_per_s = ceiling.responses_per_s(head_of(payload_bytes), payload_bytes);
-            CeilingPoint {
-                payload_bytes,
-                responses_per_s,
-            }
-        })
-        .collect()
+    let point = |payload_bytes| CeilingPoint {
+        payload_bytes,
+        responses_per_s: ceiling.responses_per_s(head_of(payload_bytes), payload_bytes),
+    };
+    Some(all.into_iter().map(point).collect())
 }
 
 /// Why no cell has a ceiling; `None` where one has, or there is none.

@@ -6,6 +6,7 @@ use linerate_model::http::units::{
 };
 use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
 use linerate_model::numbers::per_s;
+use linerate_model::words::joined;
 
 use super::cells::JudgedCells;
 use super::input::StudyInput;
@@ -110,12 +111,12 @@ pub(super) fn isolation(plan: &Plan, judged: &JudgedCells) -> Option<String> {
         .cells
         .iter()
         .filter(|cell| cell.key.phase == Phase::Payload);
-    let reached: Vec<String> = cells.filter_map(reached).collect();
+    let reached = joined(cells.filter_map(reached), ", ");
     (!reached.is_empty()).then(|| {
         format!(
             "Bare HTTP with {} connections: {}.",
             grouped(u64::from(plan.payloads.connections)),
-            reached.join(", ")
+            reached
         )
     })
 }
@@ -135,13 +136,13 @@ fn reached(cell: &Cell) -> Option<String> {
 /// Summary of phases 2 and 3; `None` where neither was run.
 pub(super) fn whole(judged: &JudgedCells, idle: Option<&Idle>) -> Option<String> {
     let mut parts = Vec::new();
-    let stable: Vec<String> = judged
+    let stable = judged
         .rows
         .iter()
-        .filter_map(|row| Some(best(judged.best_stable(row)?)))
-        .collect();
+        .filter_map(|row| Some(best(judged.best_stable(row)?)));
+    let stable = joined(stable, ", ");
     if !stable.is_empty() {
-        parts.push(format!("Best stable: {}.", stable.join(", ")));
+        parts.push(format!("Best stable: {stable}."));
     }
 
     parts.extend(idle.and_then(held));

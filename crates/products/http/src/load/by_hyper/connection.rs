@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::slots::{Next, Shared};
-use crate::client::{Established, Failure, NoResponse, Session, response};
+use crate::client::{Established, Failure, NoResponse, Session, read_response};
 use crate::load::failure;
 use crate::load::ramp::Loss;
 use crate::load::response::ReceivedResponse;
@@ -167,7 +167,7 @@ fn lose(shared: &Shared, number: u32, outcome: Outcome, ended: &Result<(), hyper
     let loss = match outcome {
         Outcome::Response { is_last: true } => Loss::Announced,
         // hyper does not expose GOAWAY of HTTP/2; failures are reported by the requests.
-        Outcome::Response { .. } if shared.client.is_http2() && !is_idle => Loss::Announced,
+        Outcome::Response { .. } if shared.client.is_http2 && !is_idle => Loss::Announced,
         Outcome::Failed {
             is_unanswered: true,
         } => Loss::Unanswered,
@@ -273,14 +273,14 @@ async fn exchange(
                 .failed(number, [sent], failure.class, &failure.text);
 
             // In HTTP/2 a failed stream leaves the others intact.
-            shared.client.is_http2() && !is_unanswered
+            shared.client.is_http2 && !is_unanswered
         }
     }
 }
 
 async fn send(shared: &Shared, session: &mut Session) -> Result<ReceivedResponse, NoResponse> {
     let response = session.send(shared.client.request()).await?;
-    response::read(response, shared.spec.verifies, u64::MAX)
+    read_response(response, shared.spec.verifies, u64::MAX)
         .await
         .map_err(NoResponse::Failed)
 }

@@ -46,9 +46,9 @@ async fn run_phases(shared: Rc<Shared>) -> io::Result<()> {
     let timer = TimerFd::new().map_err(|error| error.source)?;
     let commands = Arc::clone(&shared.state.borrow().worker.commands);
     let expired = watch(timer.as_fd())?;
-    let commanded = watch(commands.waker().as_fd())?;
+    let commanded = watch(commands.waker.as_fd())?;
     // `AsyncFd::async_io` waits again after `WouldBlock`.
-    let command = || match commands.waker().drain() {
+    let command = || match commands.waker.drain() {
         true => Ok(()),
         false => Err(io::ErrorKind::WouldBlock.into()),
     };

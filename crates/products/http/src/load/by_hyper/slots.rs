@@ -15,11 +15,11 @@ use crate::load::worker::{LoadWorker, Transport};
 
 /// State shared by the tasks of a worker.
 pub(super) struct Shared {
-    pub(super) spec: Arc<LoadSpec>,
-    pub(super) client: Arc<Client>,
-    pub(super) state: RefCell<State>,
+    pub spec: Arc<LoadSpec>,
+    pub client: Arc<Client>,
+    pub state: RefCell<State>,
     /// Wakes the worker.
-    pub(super) changed: Notify,
+    pub changed: Notify,
 }
 
 impl Shared {
@@ -30,13 +30,13 @@ impl Shared {
 
 /// A worker and the slots of all its connections, each with a task.
 pub(super) struct State {
-    pub(super) worker: LoadWorker,
-    pub(super) slots: Vec<Slot>,
+    pub worker: LoadWorker,
+    pub slots: Vec<Slot>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    pub(super) outstanding: Option<Sent>,
+    pub outstanding: Option<Sent>,
     /// Receives the due time of the next request.
     waiter: Option<oneshot::Sender<u64>>,
 }

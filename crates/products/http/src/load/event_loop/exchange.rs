@@ -120,9 +120,7 @@ impl EventLoop {
         else {
             return;
         };
-        let len = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(DISCARDED_MAX_BYTES);
+        let len = left.min(DISCARDED_MAX_BYTES as u64) as usize;
         match stream_io::recv_discard(socket, len) {
             Ok(0) => self.ended(worker, number),
             Ok(len) => {

@@ -1,10 +1,11 @@
 //! The transport of HTTP/1.1 in plain text: an event loop over the connections of a worker.
 
-mod connection;
 mod exchange;
 mod pacing_timer;
 
+use std::collections::VecDeque;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use linerate_model::http::ErrorClass;
@@ -14,9 +15,9 @@ use linerate_sys::{PageBuffer, clock, errno, socket};
 use super::failure;
 use super::opener::Opened;
 use super::ramp::Loss;
-use super::response::ReaderContext;
+use super::recorder::Sent;
+use super::response::{ReaderContext, ResponseReader};
 use super::worker::{LoadWorker, NO_RESPONSE_IN_TIME, Transport};
-use connection::Connection;
 use pacing_timer::PacingTimer;
 
 /// The connections of a worker, by number: each is a slot.
@@ -86,7 +87,7 @@ impl EventLoop {
     fn new(worker: &LoadWorker, timer: &PacingTimer) -> io::Result<Self> {
         let epoll = Epoll::new().map_err(|error| error.source)?;
         epoll
-            .add(worker.commands.waker(), WAKER, Interest::READ)
+            .add(&worker.commands.waker, WAKER, Interest::READ)
             .map_err(|error| error.source)?;
 
         for (timer, token) in timer.fds().into_iter().zip(TIMERS) {
@@ -130,7 +131,7 @@ impl EventLoop {
 
     fn handle(&mut self, worker: &mut LoadWorker, event: &Ready) {
         if event.token == WAKER {
-            worker.commands.waker().drain();
+            worker.commands.waker.drain();
             return;
         }
 
@@ -265,3 +266,69 @@ const WAKER: u64 = u64::MAX;
 const TIMERS: [u64; 2] = [u64::MAX - 1, u64::MAX - 2];
 /// One receive buffer per thread.
 const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A connection and its outstanding requests: small, because ten thousand may be idle.
+#[derive(Debug, Default)]
+struct Connection {
+    /// `None` while it is closed.
+    socket: Option<OwnedFd>,
+    /// When its opening was started; `None` once it is established.
+    connecting_since_ns: Option<u64>,
+    reader: ResponseReader,
+    /// Requests without a response, the oldest first. Allocated by the first one.
+    outstanding: VecDeque<Sent>,
+    /// An incomplete header.
+    kept: Option<Box<[u8]>>,
+    /// Bytes of requests that did not fit into the send buffer.
+    unsent_bytes: u32,
+}
+
+impl Connection {
+    fn connect(&mut self, socket: OwnedFd, since_ns: u64) {
+        self.socket = Some(socket);
+        self.connecting_since_ns = Some(since_ns);
+    }
+
+    /// Closes it and resets its state; returns the outstanding requests.
+    fn close(&mut self) -> VecDeque<Sent> {
+        std::mem::take(self).outstanding
+    }
+
+    fn is_open(&self) -> bool {
+        self.socket.is_some() && self.connecting_since_ns.is_none()
+    }
+
+    /// Ready for a request.
+    fn is_free(&self) -> bool {
+        self.is_open() && self.outstanding.is_empty()
+    }
+
+    /// When the oldest request without a response was sent.
+    fn oldest_sent_ns(&self) -> Option<u64> {
+        self.outstanding.front().map(|sent| sent.sent_ns)
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Part of a response has arrived.
+    fn has_begun(&self) -> bool {
+        self.kept.is_some() || self.reader.has_begun()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small_and_owns_nothing() {
+        assert!(
+            size_of::<Connection>() <= 160,
+            "{}",
+            size_of::<Connection>()
+        );
+        assert_eq!(Connection::default().outstanding.capacity(), 0);
+    }
+}

@@ -12,21 +12,19 @@ use linerate_sys::clock;
 
 use super::failure;
 use super::opener::{Opened, Opener};
-use super::pace::Pace;
+use super::pace::{Pace, WorkerIndex};
 use super::ramp::{Loss, Ramp};
 use super::recorder::{Recorder, Sent};
 use super::response::ReceivedResponse;
-use super::run_state::{CommandSlot, RunState, Transition};
-use super::schedule::WorkerIndex;
+use super::run_state::{CommandSlot, Message, RunState, Transition};
 use super::spec::LoadSpec;
-use super::worker_messages::Message;
 
 /// One thread's share of a load.
 pub(crate) struct LoadWorker {
-    pub(super) spec: Arc<LoadSpec>,
-    pub(super) commands: Arc<CommandSlot>,
-    pub(super) run_state: RunState,
-    pub(super) recorder: Recorder,
+    pub spec: Arc<LoadSpec>,
+    pub commands: Arc<CommandSlot>,
+    pub run_state: RunState,
+    pub recorder: Recorder,
     index: WorkerIndex,
     reports: Sender<Message>,
     pace: Pace,
@@ -109,11 +107,9 @@ impl LoadWorker {
         u32::try_from(self.connections.len()).unwrap_or(u32::MAX)
     }
 
-    fn open_count(&self) -> u64 {
-        self.connections
-            .iter()
-            .filter(|connection| connection.is_open)
-            .count() as u64
+    fn count(&self, is_counted: fn(&ConnectionState) -> bool) -> u64 {
+        let counted = self.connections.iter().filter(|one| is_counted(one));
+        counted.count() as u64
     }
 
     pub(super) fn has_in_flight(&self) -> bool {
@@ -128,12 +124,12 @@ impl LoadWorker {
     pub(super) fn advance_run(&mut self, now_ns: u64, transport: &mut impl Transport) {
         match self.step(now_ns) {
             Some(Transition::Ramped) => {
-                let opened = self.open_count();
+                let opened = self.count(|one| one.is_open);
                 self.recorder.stats.connections.opened = opened;
                 let _ = self.reports.send(Message::Ramped { opened });
             }
             Some(Transition::Begin(window)) => {
-                self.recorder.set_window(window);
+                self.recorder.window = Some(window);
                 self.pace = Pace::new(&self.spec, window.begin_ns, self.index);
             }
             Some(Transition::End { is_stopped }) => {
@@ -161,7 +157,7 @@ impl LoadWorker {
     pub(super) fn open_next(&mut self, now_ns: u64) -> Option<(u32, Opened)> {
         loop {
             let number = self.ramp.take(now_ns)?;
-            self.recorder.connecting();
+            self.recorder.second.attempts += 1;
 
             match self.opener.open() {
                 Ok(opened) => return Some((number, opened)),
@@ -199,13 +195,6 @@ impl LoadWorker {
     /// The first request of a connection has no response yet.
     pub(super) fn awaits_first(&self, number: u32) -> bool {
         self.connections[number as usize].awaits_first
-    }
-
-    fn answered_count(&self) -> u64 {
-        self.connections
-            .iter()
-            .filter(|connection| connection.is_open && connection.is_answered)
-            .count() as u64
     }
 
     fn end_first_request(&mut self, number: u32) {
@@ -282,7 +271,8 @@ impl LoadWorker {
     /// offered rate cannot be sustained, and the load ends.
     fn record_backlog(&mut self, age_ns: u64, now_ns: u64) {
         self.starved_until_ns = now_ns;
-        self.recorder.backlog(age_ns);
+        let backlog_ns = &mut self.recorder.second.backlog_ns;
+        *backlog_ns = age_ns.max(*backlog_ns);
 
         if age_ns > self.spec.timeout_ns {
             self.recorder.stats.is_overloaded = true;
@@ -388,10 +378,17 @@ impl LoadWorker {
         self.in_flight = self.in_flight.saturating_sub(count);
     }
 
+    /// True if a free slot needs the worker: an open loop assigns due requests, a pause must be
+    /// ended, and a drain ends with its last response.
+    pub(super) fn needs_wakeup(&self) -> bool {
+        self.run_state.window().is_none() || !matches!(self.pace, Pace::Closed)
+    }
+
     /// Ends sending.
     fn drain(&mut self, now_ns: u64, is_stopped: bool) {
-        self.recorder.stats.connections.open_at_end = self.open_count();
-        self.recorder.stats.connections.answered_at_end = Some(self.answered_count());
+        self.recorder.stats.connections.open_at_end = self.count(|one| one.is_open);
+        self.recorder.stats.connections.answered_at_end =
+            Some(self.count(|one| one.is_open && one.is_answered));
         // A connection that opened now would have nothing to send.
         self.ramp.give_up();
 
@@ -423,7 +420,7 @@ impl LoadWorker {
     pub(super) fn report_second(&mut self, now_ns: u64) {
         // Every connection is read for the count, so it is made once per second.
         if now_ns >= self.recorder.second_ends_ns() {
-            self.recorder.open(self.open_count());
+            self.recorder.second.open = self.count(|one| one.is_open);
         }
 
         if let Some(second) = self.recorder.finished_second(now_ns) {
@@ -456,12 +453,6 @@ impl LoadWorker {
     /// True if the next due request can be sent when its time comes.
     fn may_send(&self) -> bool {
         self.run_state.window().is_some() && (!self.free.is_empty() || !self.pace.needs_free())
-    }
-
-    /// True if a free slot needs the worker: an open loop assigns due requests, a pause must be
-    /// ended, and a drain ends with its last response.
-    pub(super) fn needs_wakeup(&self) -> bool {
-        self.run_state.window().is_none() || !matches!(self.pace, Pace::Closed)
     }
 
     /// Counts requests without a response, and reports the statistics.

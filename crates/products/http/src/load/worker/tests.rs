@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 use linerate_model::http::{Arrivals, Ports};
 
 use super::*;
+use crate::load::run_state::WorkerCommand;
 use crate::load::stats::LoadStats;
-use crate::load::worker_messages::WorkerCommand;
 use crate::protocol::Protocol;
 
 const MS: u64 = 1_000_000;
@@ -181,7 +181,10 @@ fn unsent_request_goes_first_and_keeps_its_due_time() {
     let sent = load.send_one();
     load.worker.return_request(0, sent);
     load.worker.lose(0, Loss::Unannounced);
-    assert_eq!((load.worker.in_flight, load.worker.open_count()), (0, 2));
+    assert_eq!(
+        (load.worker.in_flight, load.worker.count(|one| one.is_open)),
+        (0, 2)
+    );
     load.release(&[1, 2]);
     assert_eq!(load.send_due(1), [(1, load.at(0)), (2, load.at(1))]);
 }

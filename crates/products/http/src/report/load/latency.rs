@@ -1,11 +1,11 @@
 //! Latencies and failures of a run.
 
-use linerate_document::table::{Cell, Table};
+use linerate_document::table::Table;
 use linerate_model::http::{ErrorCounts, Latency, LoadResult, Mode};
 use linerate_model::stored_name;
 
 use crate::report::labels;
-use crate::report::numbers::{grouped, known, quantile, time};
+use crate::report::labels::{grouped, known, quantile, time};
 
 /// The latencies with what a reader must know of them.
 pub(super) fn latency(load: &LoadResult) -> Table {
@@ -19,12 +19,10 @@ pub(super) fn latency(load: &LoadResult) -> Table {
         ("send lag: due to sent", &load.send_lag),
         ("connect", &load.connect),
     ];
-    let more = more
-        .into_iter()
-        .filter_map(|(name, latency)| Some((name, latency.as_ref()?)));
-    let rows: Vec<(&str, &Latency)> = std::iter::once((first, &load.latency))
-        .chain(more)
-        .collect();
+    let mut rows = vec![(first, &load.latency)];
+    for (name, latency) in more {
+        rows.extend(latency.as_ref().map(|latency| (name, latency)));
+    }
 
     Table::of("latency", "", &rows)
         .text("of", |(name, _)| *name)
@@ -60,26 +58,18 @@ fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
 
 /// A row for each kind of failure with the first texts; `None` without failures.
 pub(super) fn errors(load: &LoadResult) -> Option<Table> {
-    let rows = load.errors.iter().flat_map(|(class, error)| {
-        let first = (
-            stored_name(class),
-            grouped(error.count),
-            Cell::from(labels::belongs_to(class)),
-        );
-        let texts = error.texts.iter().take(ErrorCounts::TEXTS_MAX);
-        let texts = texts.map(|text| {
-            (
-                String::new(),
-                String::new(),
-                Cell::from(format!("\"{text}\"")),
-            )
-        });
-        std::iter::once(first).chain(texts)
-    });
-    let rows: Vec<(String, String, Cell)> = rows.collect();
+    let mut rows = Vec::new();
+    for (class, error) in load.errors.iter() {
+        let whose = labels::error(class).1.to_owned();
+        rows.push((stored_name(class), grouped(error.count), whose));
+        for text in error.texts.iter().take(ErrorCounts::TEXTS_MAX) {
+            rows.push((String::new(), String::new(), format!("\"{text}\"")));
+        }
+    }
+
     Table::of("failures", "of requests and connections", &rows)
         .text("kind", |(kind, ..)| kind.as_str())
         .number("count", |(_, count, _)| count.as_str())
-        .text("whose, and what was said", |(.., text)| text.clone())
+        .text("whose, and what was said", |(.., text)| text.as_str())
         .non_empty()
 }

@@ -6,12 +6,13 @@ use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRang
 use linerate_document::frame::{Card, Head};
 use linerate_document::plot::Plot;
 use linerate_document::record::RunPage;
-use linerate_model::http::{LoadResult, Mode, VerdictClass};
+use linerate_model::http::{LoadResult, Mode, Second, VerdictClass};
 use linerate_model::numbers::rate;
+use linerate_model::words::joined;
 
 use super::{LoadReport, amount, details, entry, errors_counted, notes};
 use crate::report::labels;
-use crate::report::numbers::{per_s, quantile, time};
+use crate::report::labels::{per_s, quantile, time};
 use crate::report::plots;
 
 /// Results as cards, what limits the load, responses over time and latency by quantile; everything
@@ -63,7 +64,7 @@ fn verdict(report: &LoadReport<'_>) -> String {
         limit,
         Some(errors_counted(report.load)),
     ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    joined(parts.into_iter().flatten(), "; ")
 }
 
 fn cards(load: &LoadResult) -> Vec<Card> {
@@ -87,28 +88,16 @@ fn cards(load: &LoadResult) -> Vec<Card> {
     rates.into_iter().flatten().chain(times).collect()
 }
 
+type Figure = fn(&Second) -> Option<f64>;
+
 /// Responses, their p99 and failures of each second on one time axis.
 fn over_time(load: &LoadResult) -> Option<Plot> {
     let warm_up_s = f64::from(load.warmup_seconds);
     let end_s = load.seconds.len() as f64;
-    let values: [Vec<Option<f64>>; 3] = [
-        load.seconds
-            .iter()
-            .map(|second| Some(second.ok as f64))
-            .collect(),
-        load.seconds
-            .iter()
-            .map(|second| Some(second.p99_ns? as f64))
-            .collect(),
-        load.seconds
-            .iter()
-            .map(|second| Some(second.errors as f64).filter(|errors| *errors > 0.0))
-            .collect(),
-    ];
-    let panel = |name, y: Axis, height, (style, hue), values: &[Option<f64>]| {
-        let points = values.iter().zip(0_u32..).filter_map(|(value, second)| {
+    let panel = |name, y: Axis, height, (style, hue), value: Figure| {
+        let points = (0_u32..).zip(&load.seconds).filter_map(|(place, second)| {
             // A second is drawn at its middle.
-            Some(Point::new(f64::from(second) + 0.5, (*value)?))
+            Some(Point::new(f64::from(place) + 0.5, value(second)?))
         });
         let bands = (warm_up_s > 0.0).then(|| ShadedRange {
             from: 0.0,
@@ -124,28 +113,27 @@ fn over_time(load: &LoadResult) -> Option<Plot> {
         chart.checked()
     };
 
-    let [responses, p99, errors] = values;
     let panels = [
         panel(
             "responses per second",
             Axis::linear("", from_zero(per_s)),
             190,
             (LineStyle::Main, 0),
-            &responses,
+            |second| Some(second.ok as f64),
         ),
         panel(
             "p99 latency",
             Axis::linear("", from_zero(time)),
             150,
             (LineStyle::Main, 2),
-            &p99,
+            |second| Some(second.p99_ns? as f64),
         ),
         panel(
             "failures per second",
             Axis::linear("", from_zero(per_s)),
             60,
             (LineStyle::Bars, 4),
-            &errors,
+            |second| Some(second.errors as f64).filter(|errors| *errors > 0.0),
         ),
     ];
     let charts: Vec<Chart> = panels.into_iter().flatten().collect();

@@ -7,11 +7,11 @@ use linerate_document::table::Table;
 use linerate_model::http::{CheckStatus, Study};
 use linerate_model::numbers::clock;
 use linerate_model::printable::printable_start;
+use linerate_model::words::joined;
 
 use super::{protocol, sentences};
 use crate::report::grid::{Grid, by_payload, quantile_of};
-use crate::report::labels::{self, counted};
-use crate::report::numbers::{known, mega, payload, per_s};
+use crate::report::labels::{self, counted, known, mega, payload, per_s};
 use crate::report::tables::by_advice;
 
 /// Most lines.
@@ -76,10 +76,14 @@ fn notes(study: &Study, path: Option<String>) -> Vec<(Need, Block)> {
         .filter(|pass| pass.is_met == Some(false));
     let missed = missed.map(|pass| format!("{}: {}", pass.what, pass.evidence));
     add(Need::Finding, "Missed", missed.collect());
-    let advised = by_advice(study).into_iter().take(1);
+    // The first of those for most cells.
+    let advised = by_advice(study)
+        .into_iter()
+        .rev()
+        .max_by_key(|(_, cells, _)| *cells);
     let advised = advised
         .map(|(limit, cells, advice)| format!("{limit} ({}): {advice}", counted(cells, "cell")));
-    add(Need::Step, "Limit", advised.collect());
+    add(Need::Step, "Limit", advised.into_iter().collect());
     add(Need::Finding, "Path", path.into_iter().collect());
     add(Need::Finding, "Checks", checks(study).into_iter().collect());
     add(Need::Detail, "Note", study.notes.clone());
@@ -99,13 +103,12 @@ fn notes(study: &Study, path: Option<String>) -> Vec<(Need, Block)> {
 fn checks(study: &Study) -> Option<String> {
     let named = |wanted: CheckStatus, word: &str| {
         let of = study.checks.iter().filter(|check| check.status == wanted);
-        let names: Vec<&str> = of.map(|check| check.id.as_str()).collect();
-        (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
+        let names = joined(of.map(|check| &check.id), ", ");
+        (!names.is_empty()).then(|| format!("{word} {names}"))
     };
     let parts = [
         named(CheckStatus::Fail, "failed"),
         named(CheckStatus::Warn, "warning"),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    Some(joined(parts.into_iter().flatten(), "; ")).filter(|parts| !parts.is_empty())
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use linerate_document::heat::{HeatCell, HeatMap, HeatRow};
 use linerate_document::table::{Cell, Table};
 use linerate_model::http::{self as model, Row, Study, VerdictClass};
+use linerate_model::words::joined;
 
 use crate::report::grid::{Grid, quantile_of, runs_of};
-use crate::report::labels::{letter, letters};
-use crate::report::numbers::{MISSING, known, mega, payload as payload_name, per_s, percent};
+use crate::report::labels::{
+    MISSING, known, letter, letters, mega, payload as payload_name, per_s, percent,
+};
 
 /// Begin of the title of the table whose cells are coloured.
 pub(in crate::report) const HEAT_MAP: &str = "payload MB/s";
@@ -20,28 +22,18 @@ pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
         return Vec::new();
     }
 
-    let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
-    // Above 0, because the shares divide by it.
-    let best = |payload| {
-        grid.cells_of(payload)
-            .filter_map(rate)
-            .fold(f64::MIN_POSITIVE, f64::max)
-    };
-
     let throughput = matrix(
         &grid,
-        "",
         format!(
             "{HEAT_MAP} (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}",
             runs_of(grid.all())
         ),
         throughput(&grid),
-        |cell| Some(rate(cell)? / best(cell.key.payload_bytes)),
+        |cell| grid.share_of_best(cell),
         legend(&grid),
     );
     let p99 = matrix(
         &grid,
-        "",
         "99th percentile of the latency by connections".to_owned(),
         |cell| quantile_of(cell, cell.median.p99_ns, |latency| latency.p99),
         |_| None,
@@ -50,7 +42,6 @@ pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
 
     let errors = matrix(
         &grid,
-        "",
         "error rate by connections: failures / (2xx + failures)".to_owned(),
         |cell| known(cell.median.error_share, percent),
         |_| None,
@@ -64,14 +55,10 @@ pub(in crate::report) fn heat_map(study: &Study) -> Option<HeatMap> {
     let grid = Grid::new(study);
     let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
     let row = |payload: u64| {
-        let best = grid
-            .cells_of(payload)
-            .filter_map(rate)
-            .fold(f64::MIN_POSITIVE, f64::max);
         let cell = |c: u32| match grid.cell(payload, c) {
             None => HeatCell::default(),
             Some(cell) => HeatCell {
-                share: rate(cell).map(|rate| rate / best),
+                share: grid.share_of_best(cell),
                 text: known(rate(cell), mega),
                 title: format!(
                     "{} c{c}: {} MB/s, {} responses/s, {}",
@@ -107,14 +94,13 @@ pub(in crate::report) fn heat_map(study: &Study) -> Option<HeatMap> {
 
 fn matrix(
     grid: &Grid<'_>,
-    id: &'static str,
     title: String,
     text: impl Fn(&model::Cell) -> String,
     heat: impl Fn(&model::Cell) -> Option<f64>,
     notes: Vec<String>,
 ) -> Table {
     let payloads = grid.payloads();
-    let table = Table::of(id, title, &payloads).text("payload", |payload| payload_name(*payload));
+    let table = Table::of("", title, &payloads).text("payload", |payload| payload_name(*payload));
     let cell = |payload: &u64, c| match grid.cell(*payload, c) {
         Some(cell) => Cell::marked(text(cell), grid.is_best_stable(cell)).heated(heat(cell)),
         None => Cell::default(),
@@ -139,25 +125,14 @@ fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
 
 /// `*` and the letters that are in use.
 fn legend(grid: &Grid<'_>) -> Vec<String> {
-    let of = |cell: &model::Cell| {
-        let contributing = cell
-            .verdict
-            .contributing
-            .iter()
-            .map(|judgement| judgement.class);
-        std::iter::once(cell.verdict.primary.class)
-            .chain(contributing)
-            .collect::<Vec<_>>()
-    };
-    let classes: BTreeSet<VerdictClass> = grid.all().flat_map(of).collect();
+    let judgements = grid.all().flat_map(|cell| cell.verdict.judgements());
+    let classes: BTreeSet<VerdictClass> = judgements.map(|judgement| judgement.class).collect();
     let words = classes.into_iter().map(letter);
-    let words: Vec<String> = words
-        .map(|(letter, meaning)| format!("{letter} {meaning}"))
-        .collect();
+    let words = words.map(|(letter, meaning)| format!("{letter} {meaning}"));
 
     vec![
         "*: best stable, fewest connections that are fast, steady and without failures".to_owned(),
-        format!("{}; after a +: fits as well", words.join("; ")),
+        format!("{}; after a +: fits as well", joined(words, "; ")),
     ]
 }
 
@@ -167,17 +142,11 @@ pub(in crate::report) fn rows(study: &Study) -> Option<Table> {
     let none = || "none".to_owned();
 
     let queueing = |row: &Row| {
-        let words: Vec<String> = row
-            .queueing_connections
-            .iter()
-            .copied()
-            .map(connections)
-            .collect();
-        if words.is_empty() {
-            none()
-        } else {
-            words.join(" ")
-        }
+        let words = joined(
+            row.queueing_connections.iter().copied().map(connections),
+            " ",
+        );
+        if words.is_empty() { none() } else { words }
     };
     let best_stable = |row: &Row| {
         let objective = if row.is_limited_by_objective {

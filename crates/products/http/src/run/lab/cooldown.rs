@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::target::TargetServer;
+use crate::run::Stop;
 use crate::run::idle_check::{REST_WINDOW, Rest, rest_of};
-use crate::run::signals::Stop;
 use crate::run::watch::{STEP, Watch};
 
 /// Waits at least `least`, then until both hosts are quiet. Returns whether they are. No wait

@@ -3,25 +3,31 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use linerate_model::http::{Baseline, CellRun, RunState};
+use linerate_history::run::record::{Recording, Run};
+use linerate_model::http::{CellRun, RunState as CellState, Study};
 use linerate_model::outcome::Error;
+use linerate_model::record::{Body, RunKind, RunState};
+use linerate_store::keys;
 use linerate_sys::file_system;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::spec::{Directory, PLAN_FILE};
-use crate::conclude::start_record::StartRecord;
+use super::spec::{Directory, LabSpec, PLAN_FILE};
+use crate::conclude::ceiling::Link;
+use crate::conclude::changes::StartRecord;
 use crate::conclude::study::Kept;
+use crate::conclude::trials;
 use crate::plan::Plan;
 use crate::plan::cells::PlannedRun;
 
 /// The directory of an experiment.
 #[derive(Debug)]
 pub(super) struct Record {
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
 }
 
 impl Record {
@@ -86,31 +92,18 @@ impl Record {
         }
 
         // Aborted and skipped runs are made again.
-        found.runs.retain(|run| run.state == RunState::Done);
+        found.runs.retain(|run| run.state == CellState::Done);
         // readdir(3) returns names in no particular order.
         found.runs.sort_by_key(|run| run.started_unix_ms);
         let start = record.read_json(START)?;
         Ok((record, found, start))
     }
 
-    pub(super) fn keep_start(&self, start: &StartRecord) -> Result<(), Error> {
-        self.write_json(START, start)
-    }
-
-    pub(super) fn keep_baseline(&self, baseline: &[Baseline]) -> Result<(), Error> {
-        self.write_json(BASELINE, &baseline)
-    }
-
     pub(super) fn keep_run(&self, planned: &PlannedRun, run: &CellRun) -> Result<(), Error> {
         self.write_json(&format!("{CELLS}/{}", planned.file_name()), run)
     }
 
-    /// The whole, judged, as it is reported.
-    pub(super) fn keep_study(&self, json: &str) -> Result<(), Error> {
-        self.write(&self.path.join(STUDY), json.as_bytes())
-    }
-
-    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+    pub(super) fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
         // Only one type is indented, so that no other is compiled for it.
         let plain = serde_json::to_string(value).map_err(Error::failed)?;
         let value: Value = serde_json::from_str(&plain).map_err(Error::failed)?;
@@ -120,7 +113,7 @@ impl Record {
 
     /// Under another name first, and to the disk before it gets its own: whatever ends this
     /// program, a file that is there is whole.
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let unfinished = path.with_extension("part");
         let write = || -> io::Result<()> {
             let mut file = File::create(&unfinished)?;
@@ -164,7 +157,75 @@ fn dated_name() -> PathBuf {
 }
 
 const CELLS: &str = "cells";
-const START: &str = "env.json";
-const BASELINE: &str = "baseline.json";
-const STUDY: &str = "run.json";
+pub(super) const START: &str = "env.json";
+pub(super) const BASELINE: &str = "baseline.json";
+pub(super) const STUDY: &str = "run.json";
 const FILE_MAX_BYTES: u64 = 64 << 20;
+
+/// The history's record of an experiment while it runs.
+pub(super) struct HistoryRecord {
+    recording: Recording,
+}
+
+impl HistoryRecord {
+    /// The experiment begins; `None` where it is not recorded.
+    pub(super) fn begin(spec: &LabSpec, server: SocketAddr) -> Option<Self> {
+        spec.record.place.as_ref()?;
+        let plan = Plan {
+            target: None,
+            ..spec.plan.clone()
+        };
+
+        let spec_key = keys::spec_key("http-lab", &(plan.to_toml(), format!("{:?}", spec.phases)));
+        let run = Run {
+            server: Some(spec.target.host.clone()),
+            peer: Some(server),
+            ..Run::new(RunKind::HttpLab, Body::HttpLab(None), spec_key)
+        };
+        Some(Self {
+            recording: Recording::begin(spec.record.clone(), run),
+        })
+    }
+
+    /// A run has ended, or was made before the experiment was resumed.
+    pub(super) fn add(&mut self, run: &CellRun, link: Option<&Link>) {
+        // One that was made before begins with the record.
+        let ms = run
+            .started_unix_ms
+            .saturating_sub(self.recording.started_unix_ms());
+        let mut trial = trials::trial(run, link);
+        trial.started_ns = ms * 1_000_000;
+        self.recording.add(trial);
+    }
+
+    /// The experiment ended. Returns what the user should know about the record.
+    pub(super) fn finish(
+        self,
+        outcome: &Result<Study, Error>,
+        is_server_gone: bool,
+    ) -> Option<String> {
+        let (state, reason, body) = match outcome {
+            Err(error) => {
+                let reason = error.to_string();
+                (RunState::of_failure(&reason), Some(reason), None)
+            }
+            Ok(study) => {
+                let (state, reason) = match study.is_complete {
+                    _ if is_server_gone => {
+                        (RunState::Partial, Some("the server was gone".to_owned()))
+                    }
+                    false => (RunState::Interrupted, Some("interrupted".to_owned())),
+                    true => (RunState::Complete, None),
+                };
+                (
+                    state,
+                    reason,
+                    Some(Box::new(trials::without_runs(study.clone()))),
+                )
+            }
+        };
+        self.recording
+            .finish(state, reason, Body::HttpLab(body))
+            .message
+    }
+}

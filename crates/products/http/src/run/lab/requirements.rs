@@ -8,7 +8,7 @@ use linerate_sys::clock;
 
 use super::spec::LabSpec;
 use super::target::TargetServer;
-use crate::conclude::start_record::StartRecord;
+use crate::conclude::changes::StartRecord;
 use crate::plan::estimate::estimate;
 use crate::report::{plan_json, plan_text};
 use crate::run::{generator, outputs, own_environment};

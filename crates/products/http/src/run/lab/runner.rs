@@ -12,24 +12,23 @@ use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSp
 use linerate_sys::clock;
 
 use super::cooldown;
-use super::history_record::HistoryRecord;
 use super::introduction::{circumstances, introduced};
-use super::record::Record;
+use super::record::{BASELINE, HistoryRecord, Record, START, STUDY};
 use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
 use crate::conclude::ceiling::Link;
-use crate::conclude::start_record::StartRecord;
+use crate::conclude::changes::StartRecord;
 use crate::conclude::study::{self, Ending, Kept, Setup};
 use crate::load::{Breaker, LoadSpec, WorkerPool};
 use crate::plan::Close;
 use crate::plan::cells::{self, PlannedRun, PlannedTest};
 use crate::plan::estimate::{self, estimate};
+use crate::run::Stop;
 use crate::run::experiment::{self, CellRunner, skipped};
 use crate::run::progress::SecondsPrinter;
 use crate::run::requests::{CellMark, TCP_CAPABILITY};
 use crate::run::sampled_load::{BothSides, Observed};
-use crate::run::signals::Stop;
 use crate::run::watch::Watch;
 use crate::run::{OpenView, generator, outputs, tcp_baseline};
 
@@ -102,7 +101,10 @@ pub(super) fn run(
         .and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
     let study = outcome?;
     // Stored first: an output that cannot be written loses no result.
-    runner.record.keep_study(&crate::report::json(&study))?;
+    let path = runner.record.path.join(STUDY);
+    runner
+        .record
+        .write(&path, crate::report::json(&study).as_bytes())?;
     outputs::study(&study, spec.output, spec.is_verbose, spec.html.as_deref())?;
     message
         .iter()
@@ -151,7 +153,7 @@ fn start(
     kept: &mut Kept,
 ) -> Result<u64, Error> {
     let Some(before) = before else {
-        record.keep_start(now)?;
+        record.write_json(START, now)?;
         return Ok(now.started_unix_ms);
     };
     let changed = now.changes_since(&before).join(", ");
@@ -299,7 +301,7 @@ impl CellRunner for Runner<'_> {
     }
 
     fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), Error> {
-        self.record.keep_baseline(baseline)
+        self.record.write_json(BASELINE, &baseline)
     }
 
     fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Error> {
@@ -357,7 +359,7 @@ impl Runner<'_> {
         spec.omit = OMITTED;
 
         let host = self.target.address().ip().to_string();
-        let result = tcp_baseline::iperf3_test(&host, port, spec, self.stop.signals());
+        let result = tcp_baseline::iperf3_test(&host, port, spec, &self.stop.signals);
         result.outcome?;
 
         let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
@@ -428,7 +430,7 @@ impl Runner<'_> {
             .target
             .server
             .as_mut()
-            .is_some_and(|side| side.take_loss());
+            .is_some_and(|side| std::mem::take(&mut side.is_lost));
         flags.extend(is_lost.then_some(Flag::ControlLost));
 
         let interrupted = flags

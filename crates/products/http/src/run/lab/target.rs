@@ -20,15 +20,15 @@ use crate::target::Target;
 /// A server that answered.
 #[derive(Debug)]
 pub(super) struct TargetServer {
-    pub(super) url: Target,
-    pub(super) destinations: Vec<SocketAddr>,
+    pub url: Target,
+    pub destinations: Vec<SocketAddr>,
     /// Our address on the way there.
-    pub(super) client: Option<IpAddr>,
-    pub(super) server: Option<ServerSide>,
-    pub(super) claims: TargetOwnership,
-    pub(super) answer: ProbeResult,
+    pub client: Option<IpAddr>,
+    pub server: Option<ServerSide>,
+    pub claims: TargetOwnership,
+    pub answer: ProbeResult,
     /// Bodies have the requested size; otherwise that of the one path.
-    pub(super) has_sizes: bool,
+    pub has_sizes: bool,
 }
 
 impl TargetServer {

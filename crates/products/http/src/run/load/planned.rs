@@ -12,13 +12,12 @@ use linerate_sys::interfaces;
 use super::spec::LoadPlan;
 use crate::load::{Breaker, LoadSpec};
 use crate::probe::ProbeResult;
-use crate::run::generator;
 use crate::run::progress::SecondsPrinter;
 use crate::run::protocol_name;
 use crate::run::requests::CellMark;
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::server_side::ServerSide;
-use crate::run::signals::Stop;
+use crate::run::{Stop, generator};
 use crate::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use crate::target::Target;
 
@@ -28,19 +27,19 @@ const SERVER_CHARS_MAX: usize = 80;
 /// A load that can be run: resolved, permitted, and answered once.
 pub(super) struct PlannedLoad {
     /// The server and the path.
-    pub(super) target: Target,
+    pub target: Target,
     /// The load with addresses and ports.
-    pub(super) spec: LoadSpec,
+    pub spec: LoadSpec,
     /// First address of the server.
-    pub(super) address: SocketAddr,
+    pub address: SocketAddr,
     /// The control channel of the server; `None` where there is none.
-    pub(super) side: Option<ServerSide>,
+    pub side: Option<ServerSide>,
     /// Answer to the request before the load.
-    pub(super) answer: ProbeResult,
+    pub answer: ProbeResult,
     /// Rate of the path in bit/s as the user knows it.
-    pub(super) line_rate_bps: Option<f64>,
+    pub line_rate_bps: Option<f64>,
     /// Threads of the generator; `None` for the CPUs this process may use.
-    pub(super) threads: Option<u32>,
+    pub threads: Option<u32>,
     processes: Option<u32>,
     scope: TargetScope,
     claims: TargetOwnership,

@@ -39,7 +39,7 @@ impl Worker {
         self.io.counters.descriptors_exhausted.add(1);
         // epoll(7) is level-triggered: a connection that waits would end every epoll_wait(2).
         self.listen(Interest::default());
-        self.resume_accepting_ns = Some(self.io.clock.now_ns() + PAUSE_NS);
+        self.resume_accepting_ns = Some(self.io.clock.now_ns + PAUSE_NS);
     }
 
     pub(super) fn listen(&self, interest: Interest) {

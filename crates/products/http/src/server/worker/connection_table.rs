@@ -20,15 +20,15 @@ pub(super) struct ConnectionTable {
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) fd: OwnedFd,
+    pub fd: OwnedFd,
     /// Time of the last progress.
-    pub(super) since: Ticks,
+    pub since: Ticks,
     /// Event its descriptor is registered for.
-    pub(super) awaited: Interest,
+    pub awaited: Interest,
     /// Within the limit, not rejected.
-    pub(super) is_admitted: bool,
+    pub is_admitted: bool,
     /// `None` between requests.
-    pub(super) partial: Option<Box<PartialIo>>,
+    pub partial: Option<Box<PartialIo>>,
 }
 
 /// Tenths of a second since the start of the thread.
@@ -38,12 +38,12 @@ pub(super) type Ticks = u32;
 #[derive(Debug, Default)]
 pub(super) struct PartialIo {
     /// Received, not parsed.
-    pub(super) input: Vec<u8>,
+    pub input: Vec<u8>,
     /// Unsent. Nothing is read until it is empty.
-    pub(super) output: WriteQueue,
-    pub(super) machine: Machine,
+    pub output: WriteQueue,
+    pub machine: Machine,
     /// Lingering close: what the client still sends is discarded.
-    pub(super) is_closing: bool,
+    pub is_closing: bool,
 }
 
 impl ConnectionTable {

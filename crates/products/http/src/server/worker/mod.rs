@@ -7,12 +7,11 @@
 //! Connections take turns ([`Turn`]): epoll_wait(2) reports a connection with more to send again,
 //! behind all others that are ready.
 //!
-//! [`Turn`]: super::turn::Turn
+//! [`Turn`]: super::write_queue::Turn
 
 mod accepting;
 mod clock;
 mod connection_table;
-mod idle_timeouts;
 mod serving;
 
 use std::io;
@@ -28,9 +27,8 @@ use linerate_sys::{PageBuffer, Result};
 use super::responses::ResponseWriter;
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
-use clock::Clock;
+use clock::{Clock, IdleTimeouts};
 use connection_table::ConnectionTable;
-use idle_timeouts::IdleTimeouts;
 use serving::{BUFFER_BYTES, ConnectionIo, Outcome};
 
 pub(super) use serving::Shared;
@@ -109,7 +107,7 @@ impl Worker {
             self.table.recycle();
             if self
                 .resume_accepting_ns
-                .is_some_and(|at_ns| at_ns <= self.io.clock.now_ns())
+                .is_some_and(|at_ns| at_ns <= self.io.clock.now_ns)
             {
                 self.resume_accepting_ns = None;
                 self.listen(Interest::READ);
@@ -122,14 +120,14 @@ impl Worker {
 
     /// `None` without connections and deadlines.
     fn time_to_wait(&self) -> Option<Duration> {
-        let scan_ns = (!self.table.is_empty()).then(|| self.idle_timeouts.next_scan_ns());
+        let scan_ns = (!self.table.is_empty()).then(|| self.idle_timeouts.next_scan_ns);
         let next_ns = scan_ns.into_iter().chain(self.resume_accepting_ns).min()?;
         // The clock is read once more: the events of this iteration took time.
         Some(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())))
     }
 
     fn close_expired(&mut self) {
-        if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.io.clock.now_ns()) {
+        if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.io.clock.now_ns) {
             return;
         }
 

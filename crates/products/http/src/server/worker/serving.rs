@@ -15,34 +15,33 @@ use crate::message::request::HEADER_BYTES_MAX;
 use crate::server::machine::{Closing, Machine, Next, RequestContext};
 use crate::server::responses::{Response, ResponseWriter};
 use crate::server::stats::Counters;
-use crate::server::turn::Turn;
-use crate::server::write_queue::{SocketTransport, Transport, WriteQueue};
+use crate::server::write_queue::{SocketTransport, Transport, Turn, WriteQueue};
 
 /// State shared by all threads of a server.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Networks that are served.
-    pub(crate) permitted: Vec<Network>,
+    pub permitted: Vec<Network>,
     /// Longest request body in bytes.
-    pub(crate) body_bytes_max: u64,
+    pub body_bytes_max: u64,
     /// Smallest chunk of a response that a client can request.
-    pub(crate) chunk_bytes_min: u64,
-    pub(crate) idle_timeout: Duration,
-    pub(crate) connections_max: usize,
+    pub chunk_bytes_min: u64,
+    pub idle_timeout: Duration,
+    pub connections_max: usize,
     /// Connections of all threads together.
-    pub(crate) open: AtomicUsize,
-    pub(crate) stop: AtomicBool,
+    pub open: AtomicUsize,
+    pub stop: AtomicBool,
 }
 
 /// Buffers and state that all connections of a thread use in turn.
 pub(super) struct ConnectionIo {
-    pub(super) shared: Arc<Shared>,
-    pub(super) counters: Arc<Counters>,
-    pub(super) responses: ResponseWriter,
+    pub shared: Arc<Shared>,
+    pub counters: Arc<Counters>,
+    pub responses: ResponseWriter,
     /// Responses of the current connection; empty otherwise.
-    pub(super) queue: WriteQueue,
-    pub(super) buffer: PageBuffer,
-    pub(super) clock: Clock,
+    pub queue: WriteQueue,
+    pub buffer: PageBuffer,
+    pub clock: Clock,
 }
 
 /// Next need of a connection. An error closes it, too: an incomplete request is dropped.
@@ -89,9 +88,7 @@ impl ConnectionIo {
             // MSG_TRUNC discards payload in the kernel, which saves the copy (tcp(7)).
             // Kept bytes precede those in the socket, so they are parsed first.
             if partial.input.is_empty() && skippable_bytes > BUFFER_BYTES as u64 {
-                let len = usize::try_from(skippable_bytes)
-                    .unwrap_or(usize::MAX)
-                    .min(DISCARDED_AT_ONCE);
+                let len = skippable_bytes.min(DISCARDED_AT_ONCE as u64) as usize;
                 let skipped = received(stream_io::recv_discard(&connection.fd, len))? as u64;
                 partial.machine.skip(skipped);
                 self.counters.received_bytes.add(skipped);
@@ -198,14 +195,14 @@ impl ConnectionIo {
         let mut turn = Turn::new();
         let flushed = partial
             .output
-            .flush(&mut transport, self.responses.content(), &mut turn)?;
+            .flush(&mut transport, &self.responses.content, &mut turn)?;
         self.counters.sent_bytes.add(flushed.bytes);
 
         if flushed.bytes > 0 {
             connection.since = self.clock.ticks();
         }
 
-        if !flushed.is_done || partial.machine.closing() != Closing::No {
+        if !flushed.is_done || partial.machine.closing != Closing::No {
             return self.next(connection);
         }
 
@@ -218,7 +215,7 @@ impl ConnectionIo {
     /// The event that an unfinished connection needs, or its end.
     fn next(&self, connection: &mut Connection) -> io::Result<Outcome> {
         let partial = connection.partial.get_or_insert_default();
-        match partial.machine.closing() {
+        match partial.machine.closing {
             _ if !partial.output.is_empty() => Ok(Outcome::Await(Interest::WRITE)),
             Closing::No => Ok(READ),
             // Bytes behind the last request suggest more in the socket, for which the kernel would
@@ -238,7 +235,7 @@ impl ConnectionIo {
         let mut transport = SocketTransport(&connection.fd);
         if let Ok(flushed) =
             self.queue
-                .flush(&mut transport, self.responses.content(), &mut Turn::new())
+                .flush(&mut transport, &self.responses.content, &mut Turn::new())
         {
             self.counters.sent_bytes.add(flushed.bytes);
         }
@@ -271,13 +268,13 @@ fn exchange(
 ) -> io::Result<usize> {
     let mut used = 0;
     loop {
-        let advance = machine.advance(input.get(used..).unwrap_or_default(), context, queue);
-        used += advance.used;
-        let flushed = queue.flush(transport, context.responses.content(), turn)?;
+        let (taken, next) = machine.advance(input.get(used..).unwrap_or_default(), context, queue);
+        used += taken;
+        let flushed = queue.flush(transport, &context.responses.content, turn)?;
         context.counters.sent_bytes.add(flushed.bytes);
 
         // A queue that was full and is sent has room for further requests of this input.
-        if advance.next != Next::Flush || !flushed.is_done {
+        if next != Next::Flush || !flushed.is_done {
             return Ok(used);
         }
     }
@@ -349,7 +346,7 @@ mod tests {
             while used < input.len() || !queue.is_empty() {
                 let rest = input.as_bytes().get(used..).unwrap_or_default();
                 let mut client: MemoryTransport<'_> =
-                    transport(responses.content(), usize::MAX, usize::MAX);
+                    transport(&responses.content, usize::MAX, usize::MAX);
 
                 let exchange = exchange(
                     &mut machine,

@@ -4,9 +4,7 @@ use linerate_model::stats;
 
 use super::Experiment;
 use crate::conclude::findings::PointId;
-use crate::plan::factor::Scale;
-use crate::plan::setting::Setting;
-use crate::run::runner::Runner;
+use crate::plan::factor::{Scale, Setting};
 
 /// Neighbours on the ladder further apart than this are looked between even when both are as good.
 const GAP_RATIO: f64 = 1.2;
@@ -16,7 +14,7 @@ const PEAK_RATIO: f64 = 2.0;
 const PEAK_SHARE: f64 = 0.7;
 const PEAKS_MAX: usize = 2;
 
-impl<R: Runner> Experiment<'_, R> {
+impl Experiment<'_> {
     /// True if the last two of the levels that were climbed are no better than the best one before
     /// them, and values do not rise again. Only a range ends early: levels that were listed are all
     /// wanted.

@@ -4,28 +4,25 @@ use linerate_model::stats;
 
 use super::{CONTENDERS_MAX, Experiment};
 use crate::conclude::findings::{PointId, Stage};
-use crate::plan::experiment::Better;
-use crate::plan::factor::{SYSTEM_CHOICE, Scale};
-use crate::plan::setting::Setting;
-use crate::run::runner::{Burden, Runner};
+use crate::plan::factor::{SYSTEM_CHOICE, Scale, Setting};
+use crate::run::runner::is_lighter;
 
 /// An answer is sure when no other level is known to be better by more than this many tolerances:
 /// runs cannot decide between levels whose difference is the tolerance itself.
 const SURE_TOLERANCES: f64 = 2.0;
 
-impl<R: Runner> Experiment<'_, R> {
+impl Experiment<'_> {
     /// Compared values: higher is better, and a share of it means the same for rates and costs.
     pub(super) fn scores(&self, point: PointId) -> Vec<f64> {
         let values = self.points[point].values();
-        match self.plan.better {
-            Better::Higher => values,
-            Better::Lower => values
-                .into_iter()
-                // The reciprocal keeps ratios, so one tolerance holds for rates and costs.
-                // 0 has no reciprocal, so the least normal number takes its place.
-                .map(|value| value.max(f64::MIN_POSITIVE).recip())
-                .collect(),
+        if self.plan.objective.is_higher_better() {
+            return values;
         }
+
+        // The reciprocal keeps ratios, so one tolerance holds for rates and costs. 0 has no
+        // reciprocal, so the least normal number takes its place.
+        let score = |value: f64| value.max(f64::MIN_POSITIVE).recip();
+        values.into_iter().map(score).collect()
     }
 
     pub(super) fn score(&self, point: PointId) -> f64 {
@@ -36,18 +33,16 @@ impl<R: Runner> Experiment<'_, R> {
     /// Difference between two points that is none: the tolerance, or what was in flight at the end
     /// of their runs.
     pub(super) fn margin(&self, point: PointId, other: PointId) -> f64 {
-        let in_flight = |at: PointId| {
-            let shares: Vec<f64> = self.points[at]
-                .runs
-                .iter()
-                .map(|run| run.in_flight_share)
-                .collect();
-            stats::median(&shares).unwrap_or(0.0)
-        };
-        self.plan
-            .tolerance
-            .max(in_flight(point))
-            .max(in_flight(other))
+        // What is on the way belongs to a rate; a delay or a cost has no part of it.
+        if !self.plan.objective.is_higher_better() {
+            return self.plan.tolerance;
+        }
+
+        let in_flight = |at: PointId| self.points[at].medians().in_flight_share;
+        [in_flight(point), in_flight(other)]
+            .into_iter()
+            .flatten()
+            .fold(self.plan.tolerance, f64::max)
             .min(MARGIN_MAX)
     }
 
@@ -239,8 +234,9 @@ impl<R: Runner> Experiment<'_, R> {
                 .iter()
                 .copied()
                 .filter(|at| *at == best || self.is_tie(*at, best));
+            let burden = |at: PointId| self.points[at].medians();
             let lightest = as_good.reduce(|light, next| {
-                let is_lighter = self.burden(next).is_lighter_than(&self.burden(light));
+                let is_lighter = is_lighter(&burden(next), &burden(light));
                 if is_lighter { next } else { light }
             });
             return lightest.unwrap_or(best);
@@ -262,22 +258,6 @@ impl<R: Runner> Experiment<'_, R> {
     fn confidence_in(&self, point: PointId, other: PointId) -> f64 {
         let share = 1.0 - SURE_TOLERANCES * self.margin(point, other);
         stats::confidence_as_good(&self.scores(point), &self.scores(other), share)
-    }
-
-    fn burden(&self, point: PointId) -> Burden {
-        let runs = &self.points[point].runs;
-        let median = |figure: fn(&Burden) -> Option<f64>| {
-            stats::median(
-                &runs
-                    .iter()
-                    .filter_map(|run| figure(&run.burden))
-                    .collect::<Vec<f64>>(),
-            )
-        };
-        Burden {
-            delay_us: median(|burden| burden.delay_us),
-            retransmits_per_s: median(|burden| burden.retransmits_per_s),
-        }
     }
 }
 

@@ -2,14 +2,12 @@
 
 use super::{Experiment, Over};
 use crate::conclude::findings::{PointId, Stage};
-use crate::plan::factor::{SYSTEM_CHOICE, Scale};
-use crate::plan::setting::Setting;
-use crate::run::runner::Runner;
+use crate::plan::factor::{SYSTEM_CHOICE, Scale, Setting};
 
 /// Choices that came closest to the best one: where the best may have gone.
 const RIVALS: usize = 2;
 
-impl<R: Runner> Experiment<'_, R> {
+impl Experiment<'_> {
     /// Goes over the factors once. Those whose best level has no neighbours that were run with the
     /// others as they are now get them; where one of these is better, or less and as good, the
     /// factor is explored again.

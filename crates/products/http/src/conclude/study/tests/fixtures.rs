@@ -19,8 +19,8 @@ const CONNECTIONS: [u32; 6] = [16, 64, 128, 256, 512, 1024];
 
 /// Input of a study that owns all of it.
 pub(crate) struct OwnedInput {
-    pub(crate) setup: Setup,
-    pub(crate) kept: Kept,
+    pub setup: Setup,
+    pub kept: Kept,
 }
 
 pub(crate) fn input(owned: &OwnedInput) -> StudyInput<'_> {
