@@ -150,18 +150,22 @@ impl Coordinator {
             // Its tests may still run: CANCEL is repeated until they have ended.
             Some(_) if done.unconfirmed => {}
             Some(round) => self.handle_round_done(index, round),
-            None if self.awaits(Step::End, index) => {
-                self.arrive(Step::End, index);
-                // The agent has left, so nothing confirms it later.
-                if done.unconfirmed {
-                    self.unconfirmed.insert(index);
-                }
-                if let Some(host) = self.host_mut(index) {
-                    host.presence = HostState::Out;
-                }
-            }
+            None => self.handle_run_done(index, done.unconfirmed),
+        }
+    }
+
+    fn handle_run_done(&mut self, index: usize, unconfirmed: bool) {
+        // The agent has left, so nothing confirms it later.
+        if unconfirmed {
+            self.unconfirmed.insert(index);
+        }
+        if !self.awaits(Step::End, index) {
             // The agent ended the run without a CANCEL, as when its lease expires.
-            None => self.drop_host(index, DropReason::Ended),
+            return self.drop_host(index, DropReason::Ended);
+        }
+        self.arrive(Step::End, index);
+        if let Some(host) = self.host_mut(index) {
+            host.presence = HostState::Out;
         }
     }
 
