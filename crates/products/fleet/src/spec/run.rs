@@ -62,13 +62,8 @@ impl RunSpec {
         let Some(hub) = self.topology.hub() else {
             return Ok(());
         };
-        match self
-            .hosts
-            .inventory
-            .hosts
-            .iter()
-            .find(|host| host.id == *hub)
-        {
+        let mut hosts = self.hosts.inventory.hosts.iter();
+        match hosts.find(|host| host.id == *hub) {
             None => Err(Error::usage(format!("{hub} is no host of the inventory"))),
             Some(host) if matches!(host.reach, Reach::Server(_)) => Err(Error::usage(format!(
                 "{hub} is a server without an agent, which has one test at a time: no ladder is \
