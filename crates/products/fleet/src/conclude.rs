@@ -31,6 +31,6 @@ pub use effects::analyse;
 pub(crate) use effects::{is_slow, strength};
 pub use explore::explore;
 pub(crate) use explore::{by_treatment, treatment_name};
-pub(crate) use findings::because;
 pub use findings::{NO_FINDING, headline, ranked};
+pub(crate) use findings::{because, seen};
 pub use runner::{FleetOutcome, FleetProgress, RoundError, RoundRunner};

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::known_good::KnownGood;
-use super::matrix::{Entry, Matrix};
+use super::matrix::Matrix;
 use linerate_model::outliers::Gates;
 use linerate_model::stats::median;
 
 /// Racks between which hosts that are good elsewhere are slow.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct SlowUplink {
     /// The rack whose uplink explains it; absent where two racks are slow with each other and no
     /// third one decides.
@@ -37,71 +37,51 @@ pub(super) fn slow_uplinks(
     gates: &Gates,
 ) -> Vec<SlowUplink> {
     let mut measured: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
-    for (block, cells) in by_block(matrix, clearance, racks) {
+    let mut slow = BTreeSet::new();
+    for (block, mut cells) in by_block(matrix, clearance, racks) {
         // Cells within one rack do not pass an uplink.
         if let (Some(from), Some(to)) = block
             && from != to
             && cells.len() >= BLOCK_CELLS_MIN
         {
-            measured.insert(
-                (from, to),
-                cells.into_iter().map(|cell| cell - reference).collect(),
-            );
+            cells.iter_mut().for_each(|cell| *cell -= reference);
+            let passed = cells.iter().filter(|cell| gates.are_passed(**cell)).count();
+            if passed as f64 >= SLOW_SHARE_MIN * cells.len() as f64 {
+                slow.insert((from, to));
+            }
+            measured.insert((from, to), cells);
         }
     }
-
-    let is_slow = |cells: &[f64]| {
-        let slow = cells.iter().filter(|cell| gates.are_passed(**cell)).count();
-        slow as f64 >= SLOW_SHARE_MIN * cells.len() as f64
-    };
-    let mut slow: BTreeSet<(&str, &str)> = measured
-        .iter()
-        .filter(|(_, cells)| is_slow(cells))
-        .map(|(block, _)| *block)
-        .collect();
-
-    let uplink = |rack: Option<&str>, blocks: Vec<(&str, &str)>| {
-        let cells: Vec<f64> = blocks
-            .iter()
-            .filter_map(|block| measured.get(block))
-            .flatten()
-            .copied()
-            .collect();
-        let blocks = blocks
-            .into_iter()
-            .map(|(from, to)| (from.to_owned(), to.to_owned()))
-            .collect();
-        SlowUplink {
-            rack: rack.map(str::to_owned),
-            blocks,
-            effect: median(&cells).unwrap_or(0.0).exp_m1(),
-        }
-    };
-    let mut uplinks = Vec::new();
 
     // Racks are decided first: the uplink of one explains all of its slow blocks.
-    for rack in guilty(measured.keys().copied(), &slow) {
-        let blocks = slow
-            .iter()
-            .filter(|(from, to)| rack == *from || rack == *to)
-            .copied()
-            .collect();
-        uplinks.push(uplink(Some(rack), blocks));
+    let mut explained: Vec<(Option<&str>, Vec<(&str, &str)>)> = Vec::new();
+    let guilty = guilty(measured.keys().copied().collect(), &slow);
+    for rack in &guilty {
+        let of_rack = slow.iter().filter(|(from, to)| rack == from || rack == to);
+        explained.push((Some(*rack), of_rack.copied().collect()));
     }
 
-    for found in &uplinks {
-        slow.retain(|(from, to)| {
-            found.rack.as_deref() != Some(*from) && found.rack.as_deref() != Some(*to)
-        });
-    }
-
+    slow.retain(|(from, to)| !guilty.contains(from) && !guilty.contains(to));
     while let Some((from, to)) = slow.pop_first() {
+        let mut blocks = vec![(from, to)];
         // Both directions of two racks are one statement.
-        let back = slow.take(&(to, from));
-        uplinks.push(uplink(
-            None,
-            std::iter::once((from, to)).chain(back).collect(),
-        ));
+        blocks.extend(slow.take(&(to, from)));
+        explained.push((None, blocks));
+    }
+
+    let mut uplinks = Vec::new();
+    for (rack, blocks) in explained {
+        let mut cells = Vec::new();
+        let mut named = Vec::new();
+        for (from, to) in blocks {
+            cells.extend_from_slice(&measured[&(from, to)]);
+            named.push((from.to_owned(), to.to_owned()));
+        }
+        uplinks.push(SlowUplink {
+            rack: rack.map(str::to_owned),
+            blocks: named,
+            effect: median(&cells).unwrap_or(0.0).exp_m1(),
+        });
     }
 
     uplinks
@@ -109,24 +89,28 @@ pub(super) fn slow_uplinks(
 
 /// Racks of whose blocks all from it or all to it are slow, at least two.
 fn guilty<'a>(
-    measured: impl Iterator<Item = (&'a str, &'a str)>,
+    measured: Vec<(&'a str, &'a str)>,
     slow: &BTreeSet<(&'a str, &'a str)>,
 ) -> Vec<&'a str> {
-    let measured: Vec<(&str, &str)> = measured.collect();
-    let racks: BTreeSet<&str> = measured
-        .iter()
-        .flat_map(|(from, to)| [*from, *to])
-        .collect();
-    let are_slow = |blocks: Vec<&(&'a str, &'a str)>| {
-        // One slow block has two racks, and decides for neither of them.
-        blocks.len() >= 2 && blocks.iter().all(|block| slow.contains(block))
-    };
-    let is_guilty = |rack: &&str| {
-        are_slow(measured.iter().filter(|(from, _)| from == rack).collect())
-            || are_slow(measured.iter().filter(|(_, to)| to == rack).collect())
-    };
+    // The blocks of a rack in one direction, and how many of them are slow.
+    let mut counts: BTreeMap<(&str, bool), (usize, usize)> = BTreeMap::new();
+    for (from, to) in measured {
+        for key in [(from, false), (to, true)] {
+            let (all, slow_ones) = counts.entry(key).or_default();
+            *all += 1;
+            *slow_ones += usize::from(slow.contains(&(from, to)));
+        }
+    }
 
-    racks.into_iter().filter(is_guilty).collect()
+    let mut guilty = Vec::new();
+    for ((rack, _), (all, slow_ones)) in counts {
+        // One slow block has two racks, and decides for neither of them.
+        if all >= 2 && all == slow_ones && guilty.last() != Some(&rack) {
+            guilty.push(rack);
+        }
+    }
+
+    guilty
 }
 
 /// Cells between cleared ends by the racks of source and sink.
@@ -135,18 +119,12 @@ pub(super) fn by_block<'a>(
     clearance: &KnownGood,
     racks: &[Option<&'a str>],
 ) -> BTreeMap<Racks<'a>, Vec<f64>> {
-    let rack = |host: usize| racks.get(host).copied().flatten();
     let mut blocks: BTreeMap<Racks<'a>, Vec<f64>> = BTreeMap::new();
-
-    for entry in matrix
-        .entries
-        .iter()
-        .filter(|entry: &&Entry| clearance.has_both(entry))
-    {
-        blocks
-            .entry((rack(entry.source), rack(entry.sink)))
-            .or_default()
-            .push(entry.ln);
+    for entry in &matrix.entries {
+        if clearance.has_both(entry) {
+            let block = (racks[entry.source], racks[entry.sink]);
+            blocks.entry(block).or_default().push(entry.ln);
+        }
     }
 
     blocks

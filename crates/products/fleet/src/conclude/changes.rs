@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use linerate_history::conclude::episodes::{CellRatio, Group};
 use linerate_model::finding::Finding;
-use linerate_model::fleet::{Cell, CellOutcome, FleetEffects, FleetMode, Measurement, Task};
+use linerate_model::fleet::{
+    Cell, CellOutcome, FleetEffects, FleetMode, HostId, Measurement, Task,
+};
 
 use super::{analyse, findings, is_slow};
 
@@ -26,29 +28,22 @@ pub fn group(cells: &[CellRatio<'_>]) -> Vec<Group> {
         };
         let task = Task::new(source, sink, "");
         let cell = Cell::new(task, FleetMode::Rounds, CellOutcome::Measured(measured));
-        treatments
-            .entry(&of.key.treatment)
-            .or_default()
-            .push((place, cell));
+        let of_treatment = treatments.entry(&of.key.treatment).or_default();
+        of_treatment.push((place, cell));
     }
 
-    treatments
-        .into_values()
-        .flat_map(|cells| of_one(&cells))
-        .collect()
-}
-
-fn of_one(cells: &[(usize, Cell)]) -> Vec<Group> {
+    let mut groups = Vec::new();
     let no_racks = BTreeMap::new();
-    let all: Vec<&Cell> = cells.iter().map(|(_, cell)| cell).collect();
-    let Some(analysis) = analyse(&all, &no_racks) else {
-        return Vec::new();
-    };
-    let found = findings(&analysis, &no_racks);
-    found
-        .into_iter()
-        .map(|finding| of_finding(&analysis.effects, cells, finding))
-        .collect()
+    for cells in treatments.into_values() {
+        let all: Vec<&Cell> = cells.iter().map(|(_, cell)| cell).collect();
+        if let Some(analysis) = analyse(&all, &no_racks) {
+            for finding in findings(&analysis, &no_racks) {
+                groups.push(of_finding(&analysis.effects, &cells, finding));
+            }
+        }
+    }
+
+    groups
 }
 
 fn of_finding(effects: &FleetEffects, cells: &[(usize, Cell)], finding: Finding) -> Group {
@@ -56,20 +51,27 @@ fn of_finding(effects: &FleetEffects, cells: &[(usize, Cell)], finding: Finding)
     let host = hosts.find(|host| host.host.as_str() == finding.subject);
     // `a and b`, `a or b`; the finding about many pairs names none.
     let ends: Vec<&str> = finding.subject.split(' ').collect();
-    let is_named = |id: &str| ends.len() != 3 || ends.contains(&id);
-    let is_member = |task: &Task| match host {
-        Some(of) => {
-            let (sends, receives) = (of.sends.is_slow, of.receives.is_slow);
-            sends && task.source == of.host || receives && task.sink == of.host
-        }
-        None => effects.pairs.iter().any(|pair| {
-            let is_pair = (&pair.source, &pair.sink) == (&task.source, &task.sink);
-            is_pair && is_named(pair.source.as_str()) && is_named(pair.sink.as_str())
-        }),
-    };
+    let is_named = |id: &HostId| ends.len() != 3 || ends.contains(&id.as_str());
 
-    let members = cells.iter().filter(|(_, cell)| is_member(&cell.task));
-    let members = members.map(|(place, _)| *place).collect();
+    let mut members = Vec::new();
+    for (place, Cell { task, .. }) in cells {
+        let is_member = match host {
+            Some(of) => {
+                of.sends.is_slow && task.source == of.host
+                    || of.receives.is_slow && task.sink == of.host
+            }
+            None => {
+                let mut pairs = effects.pairs.iter();
+                pairs.any(|pair| pair.source == task.source && pair.sink == task.sink)
+                    && is_named(&task.source)
+                    && is_named(&task.sink)
+            }
+        };
+        if is_member {
+            members.push(*place);
+        }
+    }
+
     let host = host.map(|of| of.host.to_string());
     Group {
         subject: match &host {

@@ -5,7 +5,7 @@ mod rounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Evidence, Finding};
-use linerate_model::fleet::{Cell, FleetMode, HostId, HostPoisoning, Task};
+use linerate_model::fleet::{Cell, FleetMode, HostId, HostPoisoning};
 
 use super::effects::Analysis;
 use super::ladder as ladder_analysis;
@@ -62,66 +62,65 @@ impl<R: RoundRunner> Run<'_, R> {
     fn test_suspects(&mut self) {
         for _ in 0..sample::STAGES_MAX {
             let analyses = self.analyses();
-            let suspects: BTreeSet<HostId> = analyses.iter().flat_map(Analysis::suspects).collect();
-            let suspects: Vec<HostId> = suspects
-                .into_iter()
-                .filter(|host| self.alive.contains(host))
-                .collect();
+            let mut suspects: BTreeSet<HostId> = BTreeSet::new();
+            for analysis in &analyses {
+                suspects.extend(analysis.suspects());
+            }
+            suspects.retain(|host| self.alive.contains(host));
             let mut references = analyses.first().map_or_else(Vec::new, Analysis::references);
             references.retain(|host| self.alive.contains(host));
 
-            let known: BTreeSet<Task> = self.cells.keys().cloned().collect();
-            let tasks = sample::adaptive(&self.planned.plan, &suspects, &references, &known);
+            let plan = &self.planned.plan;
+            let mut tasks = sample::adaptive(plan, &suspects, &references);
+            tasks.retain(|task| !self.cells.contains_key(task));
             if tasks.is_empty() || self.ended.is_some() {
                 return;
             }
 
-            self.tasks(tasks);
+            self.tasks(tasks.into_iter().collect());
         }
     }
 
     /// One analysis for each path and variant.
     fn analyses(&self) -> Vec<Analysis> {
         let racks = self.planned.plan.racks();
-        by_treatment(self.cells.values())
-            .into_values()
+        let treatments = by_treatment(self.cells.values()).into_values();
+        treatments
             .filter_map(|cells| super::analyse(&cells, &racks))
             .collect()
     }
 
     fn conclude(self) -> FleetOutcome {
-        let analyses = self.analyses();
         let racks = self.planned.plan.racks();
-        let mut findings: Vec<Finding> = Vec::new();
-
-        for analysis in &analyses {
-            let effects = &analysis.effects;
-            let before = findings.len();
-            findings.extend(super::findings(analysis, &racks));
-
-            // Hosts behind a slow uplink are a group that is explained.
-            if analysis.uplinks.is_empty() {
-                let is_of = |cell: &&Cell| {
-                    *cell.task.path == effects.path && *cell.task.variant == effects.variant
-                };
-                let cells: Vec<&Cell> = self.cells.values().filter(is_of).collect();
-                findings.extend(self.groups(&cells, None));
-            }
-
-            if analyses.len() > 1 {
-                let place = Evidence::statement(treatment_name(&effects.path, &effects.variant));
-                findings
-                    .iter_mut()
-                    .skip(before)
-                    .for_each(|finding| finding.evidence.insert(0, place.clone()));
+        let mut all: Vec<Finding> = Vec::new();
+        let mut effects = Vec::new();
+        let treatments = by_treatment(self.cells.values());
+        let mut analyses = Vec::new();
+        for ((path, variant), cells) in treatments {
+            if let Some(analysis) = super::analyse(&cells, &racks) {
+                analyses.push((treatment_name(path, variant), cells, analysis));
             }
         }
 
-        let effects = analyses
-            .into_iter()
-            .map(|analysis| analysis.effects)
-            .collect();
-        self.into_outcome(findings, effects, Vec::new(), Vec::new())
+        let is_one = analyses.len() < 2;
+        for (place, cells, analysis) in analyses {
+            let mut findings = super::findings(&analysis, &racks);
+            // Hosts behind a slow uplink are a group that is explained.
+            if analysis.uplinks.is_empty() {
+                findings.extend(self.groups(&cells, None));
+            }
+
+            for finding in &mut findings {
+                if !is_one {
+                    let place = Evidence::statement(place.clone());
+                    finding.evidence.insert(0, place);
+                }
+            }
+            all.extend(findings);
+            effects.push(analysis.effects);
+        }
+
+        self.into_outcome(all, effects, Vec::new(), Vec::new())
     }
 
     fn ladder(mut self, hub: &HostId) -> FleetOutcome {
@@ -141,35 +140,27 @@ impl<R: RoundRunner> Run<'_, R> {
                 steps.retain(|step| step.path == *path && step.variant == *variant);
                 self.steps(&steps);
 
-                let Some((rates, finding)) =
-                    ladder_analysis::poisoning(&steps, &suspect, &self.cells)
-                else {
-                    continue;
-                };
-                poisonings.push(HostPoisoning {
-                    direction,
-                    suspect: suspect.clone(),
-                    rates,
-                });
-                findings.extend(finding);
+                let found = ladder_analysis::poisoning(&steps, &suspect, &self.cells);
+                if let Some((rates, finding)) = found {
+                    findings.extend(finding);
+                    poisonings.push(HostPoisoning {
+                        direction,
+                        suspect: suspect.clone(),
+                        rates,
+                    });
+                }
             }
         }
 
         findings.extend(ladder_analysis::findings(hub, &rows));
-        let alone = ladder_analysis::alone(&steps, &self.cells);
-        findings.extend(
-            alone
-                .iter()
-                .filter_map(|cells| self.groups(cells, Some(hub))),
-        );
+        for cells in ladder_analysis::alone(&steps, &self.cells) {
+            findings.extend(self.groups(&cells, Some(hub)));
+        }
 
         // Without the rate of the link neither direction can be called full.
-        let line_bps = self.runner.link_bps(hub);
-        findings.extend(
-            line_bps
-                .map(|bps| ladder_analysis::asymmetries(hub, &rows, bps))
-                .unwrap_or_default(),
-        );
+        if let Some(bps) = self.runner.link_bps(hub) {
+            findings.extend(ladder_analysis::asymmetries(hub, &rows, bps));
+        }
         self.into_outcome(findings, Vec::new(), rows, poisonings)
     }
 }

@@ -5,22 +5,9 @@ pub use linerate_model::fleet::Poisoning;
 use super::spread::scale;
 use linerate_model::stats::median;
 
-/// Part of the median of all alone below which a host is a suspect.
-const SUSPECT_SHARE: f64 = 0.5;
 /// Part of the sum by which it differs from one repetition to the next at least.
 const SUM_SHARE: f64 = 0.02;
 const SCALES: f64 = 3.0;
-
-/// Positions of the rates alone that are below half of their median.
-pub fn suspects(alone_bps: &[f64]) -> Vec<usize> {
-    let limit = median(alone_bps).map_or(0.0, |middle| SUSPECT_SHARE * middle);
-    alone_bps
-        .iter()
-        .enumerate()
-        .filter(|(_, rate)| **rate < limit)
-        .map(|(at, _)| at)
-        .collect()
-}
 
 /// Compares repetitions: the sums of the others with the suspect, those without it, and its own
 /// rates. `None` where one is lacking.
@@ -34,12 +21,6 @@ pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn host_is_a_suspect_below_half_of_the_median_alone() {
-        assert_eq!(suspects(&[952.0, 96.0, 950.0, 470.0, 480.0]), [1]);
-        assert_eq!(suspects(&[]), [0; 0]);
-    }
 
     #[test]
     fn others_gain_the_share_of_a_harmless_host_and_more_of_a_harmful_one() {

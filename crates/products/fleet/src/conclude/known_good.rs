@@ -14,11 +14,11 @@ const CELLS_SECOND_MIN: usize = 4;
 pub(super) struct KnownGood {
     /// Median over the hosts of their best cell. The median of all cells would count a slow host
     /// once for each partner.
-    pub(super) reference: f64,
+    pub reference: f64,
     /// Distance from the reference within which an end is as good, a negative logarithm.
-    pub(super) tolerance: f64,
-    pub(super) sources: Vec<bool>,
-    pub(super) sinks: Vec<bool>,
+    pub tolerance: f64,
+    pub sources: Vec<bool>,
+    pub sinks: Vec<bool>,
 }
 
 impl KnownGood {
@@ -27,40 +27,34 @@ impl KnownGood {
         let hosts = matrix.hosts.len();
         let sent = by_end(&matrix.entries, hosts, |entry| entry.source);
         let received = by_end(&matrix.entries, hosts, |entry| entry.sink);
-        let of_host = |(sent, received): (&Vec<f64>, &Vec<f64>)| {
-            let mut all: Vec<f64> = sent.iter().chain(received).copied().collect();
+        let mut best_cells = Vec::new();
+        for (sent, received) in sent.iter().zip(&received) {
+            let mut all = [sent.as_slice(), received].concat();
             all.sort_unstable_by(|a, b| b.total_cmp(a));
             // A cell is bounded by its slower end, so the best cell shows the host most of all.
-            best(&all)
-        };
-        let best_cells: Vec<f64> = sent.iter().zip(&received).filter_map(of_host).collect();
+            best_cells.extend(best(&all));
+        }
         let reference = median(&best_cells)?;
 
         // Noise beyond the tolerance would clear few ends, and the reference would be the highest
         // cells.
         let tolerance = TOLERANCE_LN.min(-TOLERANCE_NOISES * noise(sent.iter().chain(&received)));
-        let is_cleared =
-            |rates: &Vec<f64>| best(rates).is_some_and(|rate| rate >= reference + tolerance);
-        let [sources, sinks] = [&sent, &received].map(|ends| ends.iter().map(is_cleared).collect());
+        let are_cleared = |ends: &[Vec<f64>]| {
+            let best = ends.iter().map(|rates| best(rates));
+            best.map(|best| best.is_some_and(|rate| rate >= reference + tolerance))
+                .collect()
+        };
 
         Some(Self {
             reference,
             tolerance,
-            sources,
-            sinks,
+            sources: are_cleared(&sent),
+            sinks: are_cleared(&received),
         })
     }
 
     pub(super) fn has_both(&self, entry: &Entry) -> bool {
-        self.has_source(entry) && self.has_sink(entry)
-    }
-
-    pub(super) fn has_source(&self, entry: &Entry) -> bool {
-        self.sources.get(entry.source).copied().unwrap_or(false)
-    }
-
-    pub(super) fn has_sink(&self, entry: &Entry) -> bool {
-        self.sinks.get(entry.sink).copied().unwrap_or(false)
+        self.sources[entry.source] && self.sinks[entry.sink]
     }
 }
 
@@ -84,23 +78,20 @@ fn noise<'a>(ends: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
 
 /// The best of rates that are sorted, or the second best.
 fn best(rates: &[f64]) -> Option<f64> {
-    rates
-        // An index of 1 is the second best.
-        .get(usize::from(rates.len() >= CELLS_SECOND_MIN))
-        .copied()
+    // An index of 1 is the second best.
+    let at = usize::from(rates.len() >= CELLS_SECOND_MIN);
+    rates.get(at).copied()
 }
 
 /// The rates of each end, the best first.
 fn by_end(entries: &[Entry], hosts: usize, end: impl Fn(&Entry) -> usize) -> Vec<Vec<f64>> {
     let mut rates = vec![Vec::new(); hosts];
     for entry in entries {
-        if let Some(rates) = rates.get_mut(end(entry)) {
-            rates.push(entry.ln);
-        }
+        rates[end(entry)].push(entry.ln);
+    }
+    for rates in &mut rates {
+        rates.sort_unstable_by(|a, b| b.total_cmp(a));
     }
 
-    rates
-        .iter_mut()
-        .for_each(|rates| rates.sort_unstable_by(|a, b| b.total_cmp(a)));
     rates
 }

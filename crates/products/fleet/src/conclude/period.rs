@@ -1,7 +1,7 @@
 //! The period that tests which started together have in common.
 
 /// Amounts that one test moved over time. Times are in ns of one clock.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct TestIntervals {
     /// Actual start.
     pub start_ns: u64,
@@ -12,7 +12,7 @@ pub struct TestIntervals {
 }
 
 /// Bytes of a part of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ByteInterval {
     /// Begin.
     pub start_ns: u64,
@@ -23,7 +23,7 @@ pub struct ByteInterval {
 }
 
 /// A span of time in ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Period {
     /// Begin.
     pub start_ns: u64,

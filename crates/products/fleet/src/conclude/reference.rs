@@ -11,7 +11,7 @@ use linerate_model::stats::median;
 pub(super) struct Reference<'a> {
     /// Median of the good cells between cleared ends, of the best block. Most pairs of a fleet may
     /// cross a slow uplink, and their cells would move the median of all.
-    pub(super) rate: f64,
+    pub rate: f64,
     /// Cells within this distance are good: twice the tolerance of the ends, so that noise cuts no
     /// tail off.
     limit: f64,
@@ -23,25 +23,28 @@ impl<'a> Reference<'a> {
     pub(super) fn of(matrix: &Matrix, clearance: &KnownGood, racks: &[Option<&'a str>]) -> Self {
         let blocks = by_block(matrix, clearance, racks);
         let limit = 2.0 * clearance.tolerance;
-        let is_good = |cell: &f64| *cell >= clearance.reference + limit;
-        let good = blocks
-            .values()
-            .map(|cells| cells.iter().copied().filter(is_good).collect::<Vec<f64>>());
-        let decides = |cells: &Vec<f64>| cells.len() >= BLOCK_CELLS_MIN;
-        let (deciding, few): (Vec<_>, Vec<_>) = good.partition(decides);
-        let best = deciding
-            .iter()
-            .filter_map(|cells| median(cells))
-            .reduce(f64::max);
-        let rate = best
-            // Small fleets have no block that decides, so the good cells of all blocks count
-            // together.
-            .or_else(|| median(&few.concat()))
-            .unwrap_or(clearance.reference);
-        let middles = blocks.iter().filter(|(_, cells)| decides(cells));
-        let middles = middles
-            .filter_map(|(block, cells)| Some((*block, median(cells)? - rate)))
-            .collect();
+        let mut best: Option<f64> = None;
+        let mut few = Vec::new();
+        for cells in blocks.values() {
+            let mut good = cells.clone();
+            good.retain(|cell| *cell >= clearance.reference + limit);
+            if good.len() < BLOCK_CELLS_MIN {
+                few.extend(good);
+            } else {
+                best = best.into_iter().chain(median(&good)).reduce(f64::max);
+            }
+        }
+
+        // Small fleets have no block that decides, so the good cells of all blocks count together.
+        let rate = best.or_else(|| median(&few)).unwrap_or(clearance.reference);
+        let mut middles = BTreeMap::new();
+        for (block, cells) in blocks {
+            if let Some(middle) = median(&cells)
+                && cells.len() >= BLOCK_CELLS_MIN
+            {
+                middles.insert(block, middle - rate);
+            }
+        }
 
         Self {
             rate,

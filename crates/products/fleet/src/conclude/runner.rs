@@ -49,7 +49,7 @@ pub trait RoundRunner {
 }
 
 /// Why no more rounds can be run.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 pub enum RoundError {
     /// The user cancelled the run.
     #[error("cancelled")]
@@ -72,7 +72,7 @@ impl From<RoundError> for NotRun {
 }
 
 /// Where a run is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct FleetProgress {
     /// Rounds that have ended.
     pub rounds_done: usize,
@@ -85,7 +85,7 @@ pub struct FleetProgress {
 }
 
 /// All results of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct FleetOutcome {
     /// A cell of every task, with a result or a reason, in the order of the tasks.
     pub cells: Vec<Cell>,

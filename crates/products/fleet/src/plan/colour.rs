@@ -9,11 +9,11 @@ use fastrand::Rng;
 /// of the pairs it carries.
 pub(super) struct Resources {
     /// Units that may use each resource in one round; at least 1.
-    pub(super) capacity: Vec<u32>,
+    pub capacity: Vec<u32>,
     /// Number of them, the first ones, that are hosts. The others are uplinks.
-    pub(super) hosts: usize,
+    pub hosts: usize,
     /// The resources that each unit uses: two hosts, and up to two uplinks.
-    pub(super) uses: Vec<Vec<usize>>,
+    pub uses: Vec<Vec<usize>>,
 }
 
 impl Resources {

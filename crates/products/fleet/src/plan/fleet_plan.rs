@@ -11,7 +11,7 @@ use crate::spec::{TestOptions, Topology};
 use linerate_model::fnv::Fnv128;
 
 /// A plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FleetPlan {
     /// Its hosts; the order does not matter.
     pub hosts: Vec<PlanHost>,

@@ -15,7 +15,7 @@ pub const ALONE_ALL_MAX: usize = 32;
 const ALONE_SAMPLED: usize = 16;
 
 /// Tests of a ladder that start together and are compared with each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Step {
     /// Its tests.
     pub tasks: Vec<Task>,

@@ -22,7 +22,7 @@ const BYTES_MAX: u64 = 1_000_000_000_000;
 pub type Links = BTreeMap<HostId, f64>;
 
 /// A plan with what follows from it before the first result, computed once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct PlannedRun {
     /// The plan.
     pub plan: FleetPlan,
@@ -35,7 +35,7 @@ pub struct PlannedRun {
 }
 
 /// Time and data of the known tasks of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Estimate {
     /// Tests.
     pub cells: usize,

@@ -9,10 +9,10 @@ use super::tournament::Draw;
 
 /// Tests of one pair of hosts, which use both at the same time.
 pub(super) struct Unit<'a> {
-    pub(super) hosts: (&'a HostId, &'a HostId),
+    pub hosts: (&'a HostId, &'a HostId),
     /// Positions of the hosts in the draw.
-    pub(super) positions: (usize, usize),
-    pub(super) tasks: Vec<&'a Task>,
+    pub positions: (usize, usize),
+    pub tasks: Vec<&'a Task>,
 }
 
 /// Units of these tasks.

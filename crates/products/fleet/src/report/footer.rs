@@ -1,6 +1,8 @@
 //! The last line: how much was run, and how.
 
-use linerate_model::fleet::{FleetHeader, FleetMode, FleetReport, FleetTopology, PairDirection};
+use linerate_model::fleet::{
+    Cell, FleetHeader, FleetMode, FleetReport, FleetTopology, PairDirection,
+};
 
 use linerate_document::number::counted;
 use linerate_model::numbers::{clock, digits};
@@ -8,14 +10,7 @@ use linerate_model::numbers::{clock, digits};
 /// `56 of 56 cells, 8 hosts, mesh, both ways, 7 rounds, 0:18; starts within 0.4 ms; seed 1`
 pub(super) fn line(report: &FleetReport) -> String {
     let FleetReport { header, cells, .. } = report;
-    let measured = cells
-        .iter()
-        .filter(|cell| cell.measurement().is_some())
-        .count();
-    let mut parts = vec![
-        format!("{measured} of {}", counted(cells.len(), "cell")),
-        counted(header.hosts.len(), "host"),
-    ];
+    let mut parts = vec![measured(cells), counted(header.hosts.len(), "host")];
     parts.extend(kind(header));
     parts.push(counted(header.rounds, "round"));
     parts.push(clock(header.elapsed_ns as f64 / 1e9));
@@ -24,7 +19,6 @@ pub(super) fn line(report: &FleetReport) -> String {
     if let Some(ns) = start_spread_ns(report) {
         line += &format!("; starts within {} ms", digits(ns as f64 / 1e6));
     }
-
     if let Some(run) = &header.run_id {
         line += &format!("; run {run}");
     }
@@ -32,27 +26,25 @@ pub(super) fn line(report: &FleetReport) -> String {
     format!("{line}; seed {}", header.seed)
 }
 
+/// `55 of 56 cells`
+pub(super) fn measured(cells: &[Cell]) -> String {
+    let measured = cells.iter().filter(|cell| cell.measurement().is_some());
+    format!("{} of {}", measured.count(), counted(cells.len(), "cell"))
+}
+
 /// Which pairs, and what ran at the same time: `mesh`, `both ways`, `rack-safe`.
 pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
     let mut kind = vec![topology(&header.topology)];
     // The steps of a ladder decide what runs at the same time, not direction and mode.
-    if matches!(
-        header.topology,
-        FleetTopology::Incast(_) | FleetTopology::Fanout(_) | FleetTopology::IncastAndFanout(_)
-    ) {
-        return kind;
+    if matches!(header.topology, FleetTopology::Mesh | FleetTopology::Pairs) {
+        let direction = match header.direction {
+            PairDirection::Both => "both ways",
+            PairDirection::OneWay => "one way",
+        };
+        kind.push(direction.to_owned());
+        kind.extend(mode(header.mode).map(str::to_owned));
     }
 
-    let direction = match header.direction {
-        PairDirection::Both => "both ways",
-        PairDirection::OneWay => "one way",
-    };
-    kind.extend(
-        [Some(direction), mode(header.mode)]
-            .into_iter()
-            .flatten()
-            .map(str::to_owned),
-    );
     kind
 }
 
@@ -80,26 +72,24 @@ pub(super) const fn mode(mode: FleetMode) -> Option<&'static str> {
 /// Largest distance between the starts of two tests that were to start at the same time; `None`
 /// where no two were.
 fn start_spread_ns(report: &FleetReport) -> Option<u64> {
-    let starts = report
-        .cells
-        .iter()
-        .filter_map(|cell| cell.measurement()?.start);
-    let mut starts: Vec<(u64, u64)> = starts
-        .map(|start| (start.planned_ns, start.actual_ns))
-        .collect();
+    let mut starts: Vec<(u64, u64)> = Vec::new();
+    for cell in &report.cells {
+        let start = cell.measurement().and_then(|of| of.start);
+        starts.extend(start.map(|start| (start.planned_ns, start.actual_ns)));
+    }
     starts.sort_unstable();
 
-    let is_same = |(one_ns, _): &(u64, u64), (next_ns, _): &(u64, u64)| {
-        next_ns - one_ns <= PLANNED_TOGETHER_NS
-    };
-    // One start alone has no distance to another one.
-    let rounds = starts.chunk_by(is_same).filter(|round| round.len() > 1);
-    let spread = |round: &[(u64, u64)]| {
-        let actual = || round.iter().map(|(_, actual_ns)| *actual_ns);
-        Some(actual().max()?.saturating_sub(actual().min()?))
-    };
+    let mut most_ns = None;
+    for round in starts.chunk_by(|one, next| next.0 - one.0 <= PLANNED_TOGETHER_NS) {
+        // One start alone has no distance to another one.
+        if round.len() > 1 {
+            let actual = || round.iter().map(|(_, actual_ns)| *actual_ns);
+            let spread_ns = actual().max()?.saturating_sub(actual().min()?);
+            most_ns = most_ns.max(Some(spread_ns));
+        }
+    }
 
-    rounds.filter_map(spread).max()
+    most_ns
 }
 
 /// Largest distance of one planned start as the clocks of several hosts have it.

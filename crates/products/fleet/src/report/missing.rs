@@ -2,7 +2,7 @@
 
 use linerate_model::fleet::{Cell, CellOutcome, NotRun, NotRunReason};
 
-use super::not_run::places;
+use super::not_run::{Places, places};
 use linerate_document::number::counted;
 
 /// Cells without a result, by what prevented it.
@@ -11,91 +11,103 @@ pub(super) struct Missing {
     all: usize,
     /// Cells without a result.
     count: usize,
-    /// Hosts without a control connection; hosts and pairs whose tests could not connect.
-    kinds: [(&'static str, Vec<String>); 2],
+    /// Hosts without a control connection.
+    unreachable: Places,
+    /// Hosts and pairs whose tests could not connect.
+    blocked: Places,
 }
 
 impl Missing {
     /// `None`: all cells have a result.
     pub(super) fn of(cells: &[Cell]) -> Option<Self> {
-        let all: Vec<&Cell> = cells.iter().collect();
-        let without = |is_it: fn(&NotRun) -> bool| {
-            let is_it = |cell: &&&Cell| matches!(&cell.outcome, CellOutcome::NotRun(not_run) if is_it(not_run));
-            all.iter().filter(is_it).copied().collect::<Vec<&Cell>>()
-        };
-        let named = |is_it| both_ways(places(&without(is_it), &all));
-        let missing = Self {
-            all: cells.len(),
-            count: without(|_| true).len(),
-            kinds: [
-                (
-                    "unreachable",
-                    named(|not_run| not_run.reason == NotRunReason::Unreachable),
-                ),
-                ("blocked", named(is_blocked)),
-            ],
-        };
+        let (mut without, mut unreachable, mut blocked) = (0, Vec::new(), Vec::new());
+        for cell in cells {
+            let CellOutcome::NotRun(not_run) = &cell.outcome else {
+                continue;
+            };
+            without += 1;
+            if not_run.reason == NotRunReason::Unreachable {
+                unreachable.push(cell);
+            } else if is_blocked(not_run) {
+                blocked.push(cell);
+            }
+        }
 
-        (missing.count > 0).then_some(missing)
+        let all: Vec<&Cell> = cells.iter().collect();
+        (without > 0).then(|| Self {
+            all: all.len(),
+            count: without,
+            unreachable: both_ways(places(&unreachable, &all)),
+            blocked: both_ways(places(&blocked, &all)),
+        })
     }
 
     /// `31 of 56 cells without a result: h4 unreachable, h1 to h2 blocked`
     pub(super) fn summary(&self) -> String {
-        let named = self.kinds.iter().filter(|(_, names)| !names.is_empty());
-        let named: Vec<String> = named
-            .map(|(word, names)| format!("{} {word}", names.join(", ")))
-            .collect();
+        let mut named = Vec::new();
+        for (word, places) in self.kinds() {
+            let mut names = places.names.clone();
+            names.extend(places.more());
+            if !names.is_empty() {
+                named.push(format!("{} {word}", names.join(", ")));
+            }
+        }
         let named = named.join("; ");
 
-        let count = format!(
-            "{} of {} without a result",
-            self.count,
-            counted(self.all, "cell")
-        );
-        match (named.is_empty(), self.count == self.all) {
-            (true, _) => count,
+        let all = counted(self.all, "cell");
+        let count = format!("{} of {all} without a result", self.count);
+        match named.is_empty() {
+            true => count,
             // The line has that none was measured.
-            (_, true) => named,
-            _ => format!("{count}: {named}"),
+            false if self.count == self.all => named,
+            false => format!("{count}: {named}"),
         }
+    }
+
+    fn kinds(&self) -> [(&'static str, &Places); 2] {
+        [
+            ("unreachable", &self.unreachable),
+            ("blocked", &self.blocked),
+        ]
     }
 
     /// One line of a terminal for each host or pair.
     pub(super) fn short_steps(&self) -> Vec<String> {
-        let [(_, unreachable), (_, blocked)] = &self.kinds;
-        let log_in = |name: &String| {
+        let mut steps = Vec::new();
+        for name in &self.unreachable.names {
             let first = hosts_of(name).next().unwrap_or(name);
-            format!(
+            steps.push(format!(
                 "{name} unreachable: `ssh {first} true` has to work; then `linerate fleet check`"
-            )
-        };
-        let open =
-            |name: &String| format!("{name} blocked: open the ports, TCP and UDP 5201 and above");
-        let unreachable = unreachable.iter().filter(|name| !is_rest(name));
-        let blocked = blocked.iter().filter(|name| !is_rest(name));
-        unreachable.map(log_in).chain(blocked.map(open)).collect()
+            ));
+        }
+        for name in &self.blocked.names {
+            steps.push(format!(
+                "{name} blocked: open the ports, TCP and UDP 5201 and above"
+            ));
+        }
+
+        steps
     }
 
     /// A paragraph for each host or pair.
     pub(super) fn steps(&self) -> Vec<String> {
-        let [(_, unreachable), (_, blocked)] = &self.kinds;
-        let unreachable = unreachable.iter().filter(|name| !is_rest(name));
-        let blocked = blocked.iter().filter(|name| !is_rest(name));
-        let rest = self.kinds.iter().filter_map(|(word, names)| {
-            let rest = names.iter().find(|name| is_rest(name))?;
-            Some(format!("{rest} {word}: `linerate fleet check` lists them"))
-        });
+        let mut steps = Vec::new();
+        for name in &self.unreachable.names {
+            steps.push(log_in(name));
+        }
+        for name in &self.blocked.names {
+            steps.push(format!(
+                "{name} blocked: open the ports of the tests, TCP and UDP 5201 and above, from \
+                 source to sink; `linerate fleet check` names what is closed"
+            ));
+        }
+        for (word, places) in self.kinds() {
+            if let Some(more) = places.more() {
+                steps.push(format!("{more} {word}: `linerate fleet check` lists them"));
+            }
+        }
 
-        unreachable
-            .map(|name| log_in(name))
-            .chain(blocked.map(|name| {
-                format!(
-                    "{name} blocked: open the ports of the tests, TCP and UDP 5201 and above, from \
-                     source to sink; `linerate fleet check` names what is closed"
-                )
-            }))
-            .chain(rest)
-            .collect()
+        steps
     }
 }
 
@@ -117,29 +129,22 @@ fn log_in(name: &str) -> String {
     )
 }
 
-/// `12 more`, of a long list.
-fn is_rest(name: &str) -> bool {
-    name.ends_with(" more")
-}
-
 /// Pairs of both directions by one name: `h1 and h2`.
-fn both_ways(names: Vec<String>) -> Vec<String> {
-    let opposite = |name: &str| {
-        name.split_once(" to ")
-            .map(|(source, sink)| format!("{sink} to {source}"))
-    };
+fn both_ways(mut places: Places) -> Places {
     let mut merged: Vec<String> = Vec::new();
-
-    for name in names {
-        match opposite(&name)
-            .and_then(|opposite| merged.iter().position(|known| *known == opposite))
-        {
-            Some(place) => merged[place] = merged[place].replacen(" to ", " and ", 1),
+    for name in places.names {
+        let mut known = merged.iter_mut();
+        let opposite = name
+            .split_once(" to ")
+            .map(|(source, sink)| format!("{sink} to {source}"));
+        match known.find(|known| Some(&**known) == opposite.as_ref()) {
+            Some(known) => *known = known.replacen(" to ", " and ", 1),
             None => merged.push(name),
         }
     }
 
-    merged
+    places.names = merged;
+    places
 }
 
 /// The test of a pair could not connect.
@@ -151,11 +156,8 @@ fn is_blocked(not_run: &NotRun) -> bool {
         "no route to host",
     ];
 
-    let detail = not_run
-        .detail
-        .as_deref()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
     let is_of_test = matches!(not_run.reason, NotRunReason::Failed | NotRunReason::Refused);
+    let detail = not_run.detail.as_deref().unwrap_or_default();
+    let detail = detail.to_ascii_lowercase();
     is_of_test && MESSAGES.iter().any(|message| detail.contains(message))
 }

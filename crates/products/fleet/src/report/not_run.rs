@@ -16,10 +16,14 @@ const REASONS_SHOWN: usize = 12;
 
 /// Why a task has no result, in words: `a host refused it (no free port)`.
 pub(super) fn reason(not_run: &NotRun) -> String {
-    let word = word(not_run.reason);
-    match not_run.detail.as_deref() {
-        Some(detail) if !detail.is_empty() => format!("{word} ({detail})"),
-        _ => word.to_owned(),
+    let detail = not_run.detail.as_deref().unwrap_or_default();
+    text(not_run.reason, detail)
+}
+
+fn text(reason: NotRunReason, detail: &str) -> String {
+    match (word(reason), detail) {
+        (word, "") => word.to_owned(),
+        (word, detail) => format!("{word} ({detail})"),
     }
 }
 
@@ -40,29 +44,28 @@ const fn word(reason: NotRunReason) -> &'static str {
 
 /// One line for each reason: `// no control connection: h8 (14 cells)`.
 pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
-    let mut reasons: BTreeMap<(NotRunReason, &str), (String, Vec<&Cell>)> = BTreeMap::new();
+    let mut reasons: BTreeMap<(NotRunReason, &str), Vec<&Cell>> = BTreeMap::new();
     for cell in cells {
         if let CellOutcome::NotRun(not_run) = &cell.outcome {
             let detail = not_run.detail.as_deref().unwrap_or_default();
-            let (_, without) = reasons
-                .entry((not_run.reason, detail))
-                .or_insert_with(|| (reason(not_run), Vec::new()));
-            without.push(cell);
+            let of_reason = reasons.entry((not_run.reason, detail)).or_default();
+            of_reason.push(cell);
         }
     }
 
-    let hidden = reasons.len().saturating_sub(REASONS_SHOWN);
-    let line = |(reason, without): (String, Vec<&Cell>)| {
-        let count = counted(without.len(), "cell");
-        let places = places(&without, cells).join(", ");
-        format!("// {reason}: {places} ({count})")
-    };
-    let mut lines: Vec<String> = reasons
-        .into_values()
-        .take(REASONS_SHOWN)
-        .map(line)
-        .collect();
+    let mut lines = Vec::new();
+    for ((reason, detail), without) in reasons.iter().take(REASONS_SHOWN) {
+        let mut places = places(without, cells);
+        let more = places.more();
+        places.names.extend(more);
+        let (reason, count) = (text(*reason, detail), counted(without.len(), "cell"));
+        lines.push(format!(
+            "// {reason}: {} ({count})",
+            places.names.join(", ")
+        ));
+    }
 
+    let hidden = reasons.len() - lines.len();
     if hidden > 0 {
         lines.push(format!("// {}", counted(hidden, "other reason")));
     }
@@ -70,50 +73,51 @@ pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
     lines
 }
 
-/// Hosts none of whose cells with several others has a result, and the pairs of the others.
-pub(super) fn places<'a>(without: &[&'a Cell], all: &[&'a Cell]) -> Vec<String> {
-    let with: BTreeSet<&HostId> = all
-        .iter()
-        .filter(|cell| cell.measurement().is_some())
-        .flat_map(|c| ends(c))
-        .collect();
-    let mut partners: BTreeMap<&HostId, BTreeSet<&HostId>> = BTreeMap::new();
+/// Hosts and pairs by their names.
+pub(super) struct Places {
+    pub names: Vec<String>,
+    hidden: usize,
+}
 
-    for [source, sink] in without.iter().map(|cell| ends(cell)) {
+impl Places {
+    /// `12 more`, of a long list.
+    pub(super) fn more(&self) -> Option<String> {
+        (self.hidden > 0).then(|| format!("{} more", self.hidden))
+    }
+}
+
+/// Hosts none of whose cells with several others has a result, and the pairs of the others.
+pub(super) fn places(without: &[&Cell], all: &[&Cell]) -> Places {
+    let mut with: BTreeSet<&HostId> = BTreeSet::new();
+    for Cell { task, .. } in all.iter().filter(|cell| cell.measurement().is_some()) {
+        with.extend([&task.source, &task.sink]);
+    }
+
+    let mut partners: BTreeMap<&HostId, BTreeSet<&HostId>> = BTreeMap::new();
+    for Cell { task, .. } in without {
+        let (source, sink) = (&task.source, &task.sink);
         partners.entry(source).or_default().insert(sink);
         partners.entry(sink).or_default().insert(source);
     }
-
-    let are_many = |(host, others): (&'a HostId, BTreeSet<&HostId>)| {
-        (others.len() > 1 && !with.contains(host)).then_some(host)
-    };
-    let mut hosts: Vec<&HostId> = partners.into_iter().filter_map(are_many).collect();
+    partners.retain(|host, others| others.len() > 1 && !with.contains(host));
+    let mut hosts: Vec<&HostId> = partners.into_keys().collect();
     hosts.sort_by(|a, b| by_name(a.as_str(), b.as_str()));
 
-    let pairs: BTreeSet<(&HostId, &HostId)> = without
-        .iter()
-        .map(|cell| (&cell.task.source, &cell.task.sink))
-        .filter(|(source, sink)| !hosts.contains(source) && !hosts.contains(sink))
-        .collect();
-    let named = pairs
-        .iter()
-        .take(PAIRS_SHOWN)
-        .map(|(source, sink)| format!("{source} to {sink}"));
-
-    let mut names: Vec<String> = hosts
-        .iter()
-        .take(HOSTS_SHOWN)
-        .map(ToString::to_string)
-        .chain(named)
-        .collect();
-    let hidden = hosts.len().saturating_sub(HOSTS_SHOWN) + pairs.len().saturating_sub(PAIRS_SHOWN);
-    if hidden > 0 {
-        names.push(format!("{hidden} more"));
+    let mut pairs: BTreeSet<(&HostId, &HostId)> = BTreeSet::new();
+    for Cell { task, .. } in without {
+        if !hosts.contains(&&task.source) && !hosts.contains(&&task.sink) {
+            pairs.insert((&task.source, &task.sink));
+        }
     }
 
-    names
-}
+    let mut names = Vec::new();
+    for host in hosts.iter().take(HOSTS_SHOWN) {
+        names.push(host.to_string());
+    }
+    for (source, sink) in pairs.iter().take(PAIRS_SHOWN) {
+        names.push(format!("{source} to {sink}"));
+    }
 
-const fn ends(cell: &Cell) -> [&HostId; 2] {
-    [&cell.task.source, &cell.task.sink]
+    let hidden = hosts.len() + pairs.len() - names.len();
+    Places { names, hidden }
 }

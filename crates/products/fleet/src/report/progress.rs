@@ -35,29 +35,24 @@ pub fn announcement(run: &Announced<'_>, style: Style) -> String {
         counted(plan.hosts.len(), "host"),
         counted(estimate.cells, "cell"),
     ];
-
     if plan.topology.hub().is_none() {
         parts.push(match plan.direction {
             PairDirection::Both => "both ways at once".to_owned(),
             PairDirection::OneWay => "one way at a time".to_owned(),
         });
     }
-
     parts.extend(mode(plan.mode).map(str::to_owned));
-    parts.push(format!(
-        "{} of {} s",
-        counted(estimate.rounds, "round"),
-        run.test_time.as_secs_f64()
-    ));
+    let rounds = counted(estimate.rounds, "round");
+    parts.push(format!("{rounds} of {} s", run.test_time.as_secs_f64()));
+
     let mut takes = vec![format!("about {}", clock(estimate.time.as_secs_f64()))];
     takes.push(match run.bytes_max {
         Some(most) => format!("up to {} in all", bytes(most as f64)),
         None => "amount of data not limited".to_owned(),
     });
-    takes.extend(
-        run.host_bps_max
-            .map(|bps| format!("at most {} per host", link_rate(bps))),
-    );
+    if let Some(bps) = run.host_bps_max {
+        takes.push(format!("at most {} per host", link_rate(bps)));
+    }
 
     style.line(&format!("{}: {}", parts.join(", "), takes.join(", ")))
 }

@@ -15,10 +15,10 @@ use crate::report::{RunFacts, report};
 
 /// A plan and a network without noise.
 pub(super) struct Fleet {
-    pub(super) plan: FleetPlan,
-    pub(super) nominal_bps: Option<f64>,
+    pub plan: FleetPlan,
+    pub nominal_bps: Option<f64>,
     /// Rate of a test that nothing slows down.
-    pub(super) line_bps: f64,
+    pub line_bps: f64,
     slow: BTreeMap<HostId, f64>,
     dead: BTreeSet<HostId>,
     uplink_bps: f64,

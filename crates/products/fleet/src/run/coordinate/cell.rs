@@ -19,17 +19,16 @@ use crate::spec::TestOptions;
 const INTERVALS_MAX: usize = 1 << 13;
 
 /// Reports that arrived about one task.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct TaskReport {
-    pub(super) client: Option<Received>,
-    pub(super) server: Option<Received>,
+    pub client: Option<Received>,
+    pub server: Option<Received>,
     /// Why there is none, and in words.
-    pub(super) not_run: Option<(Reason, String)>,
+    pub not_run: Option<(Reason, String)>,
 }
 
 /// The part of one end's result that counts. Its record, which is several times as long, is not
 /// kept.
-#[derive(Debug)]
 pub(super) struct Received {
     role: Role,
     end: TaskEnd,
@@ -43,14 +42,13 @@ pub(super) struct Received {
 }
 
 /// A task of a round.
-#[derive(Debug, Clone)]
 pub(super) struct PlannedCell {
-    pub(super) task: Task,
-    pub(super) id: TaskId,
+    pub task: Task,
+    pub id: TaskId,
     /// The smaller of the highest rates of both links.
-    pub(super) nominal_bps: Option<f64>,
+    pub nominal_bps: Option<f64>,
     /// The server sends.
-    pub(super) is_reversed: bool,
+    pub is_reversed: bool,
 }
 
 /// One cell for each task.

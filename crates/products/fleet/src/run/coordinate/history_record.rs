@@ -16,7 +16,7 @@ use linerate_history::run::record::{RecordOptions, Recording, Run};
 use linerate_model::outcome::{Error, Outcome};
 
 /// A run and how it ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct RunResult {
     /// The report.
     pub report: FleetReport,

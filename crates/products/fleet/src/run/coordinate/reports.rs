@@ -10,9 +10,9 @@ use linerate_sys::clock::monotonic_ns;
 use super::cell::{Received, TaskReport};
 
 /// Reports of the tasks of a round.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Reports {
-    pub(super) tasks: BTreeMap<TaskId, TaskReport>,
+    pub tasks: BTreeMap<TaskId, TaskReport>,
     /// Text of the last FAIL.
     refusal: Option<String>,
 }

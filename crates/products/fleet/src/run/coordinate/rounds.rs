@@ -28,17 +28,17 @@ const INVENTORY: &str = "inventory";
 
 /// Runs rounds at the hosts.
 pub(super) struct Rounds<'a> {
-    pub(super) connected: Connected<'a>,
-    pub(super) plan: PlanHash,
-    pub(super) test: TestOptions,
-    pub(super) progress: &'a mut Progress,
-    pub(super) cells_planned: usize,
+    pub connected: Connected<'a>,
+    pub plan: PlanHash,
+    pub test: TestOptions,
+    pub progress: &'a mut Progress,
+    pub cells_planned: usize,
     /// Tasks with a result or a reason; one that runs once more is among them when that has ended.
-    pub(super) cells_done: BTreeSet<crate::TaskId>,
-    pub(super) number: u32,
+    pub cells_done: BTreeSet<crate::TaskId>,
+    pub number: u32,
     /// Hosts that did not confirm the end of a cancelled run.
-    pub(super) unconfirmed: Vec<usize>,
-    pub(super) kept: &'a mut KeptRun,
+    pub unconfirmed: Vec<usize>,
+    pub kept: &'a mut KeptRun,
 }
 
 impl RoundRunner for Rounds<'_> {
