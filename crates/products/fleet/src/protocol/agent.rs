@@ -17,13 +17,10 @@
 
 mod command;
 mod dedup;
-mod local;
 mod outcome;
 mod record_parts;
 mod round;
 mod stop;
-mod tasks;
-mod time;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -38,8 +35,8 @@ use crate::protocol::message::{
 };
 use crate::{MS_NS, SECOND_NS};
 use dedup::Commands;
-pub use tasks::Finish;
-use tasks::Round;
+pub use round::Finish;
+use round::Round;
 
 /// Longest wait of an agent on a byte stream for its PLAN.
 pub const PLAN_TIMEOUT_NS: u64 = 10 * SECOND_NS;
@@ -94,6 +91,7 @@ pub enum Input {
         /// Explanation.
         text: String,
     },
+
     /// A worker sent its first data.
     Started {
         /// The task.
@@ -103,8 +101,7 @@ pub enum Input {
     },
     /// A worker ended.
     Finished(Box<Finish>),
-    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one: all
-    /// of it has ended.
+    /// Answer to [`Action::Stop`]: all of it has ended.
     Stopped(Option<u32>),
 }
 
@@ -149,15 +146,11 @@ pub enum Action {
         /// Why.
         reason: StopReason,
     },
-    /// End all workers of the round: [`Input::Stopped`].
-    StopRound {
+    /// End all workers of the round, or without one all workers and listeners of the run:
+    /// [`Input::Stopped`].
+    Stop {
         /// Number of the round.
-        round: u32,
-        /// Why.
-        reason: StopReason,
-    },
-    /// End all workers and listeners of the run: [`Input::Stopped`].
-    StopAll {
+        round: Option<u32>,
         /// Why.
         reason: StopReason,
     },
@@ -226,7 +219,7 @@ struct Stop {
 }
 
 /// State of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum AgentState {
     /// No plan.
     Idle,

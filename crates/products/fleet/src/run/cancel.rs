@@ -19,7 +19,7 @@ use linerate_model::outcome::Error;
 const END_MAX: Duration = Duration::from_secs(15);
 
 /// A run that was ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Cancelled {
     /// The run.
     pub run: RunId,

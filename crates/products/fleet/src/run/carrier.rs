@@ -81,7 +81,7 @@ pub(super) fn wait(
 }
 
 /// Event on the connection of a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum HostEvent {
     /// The agent wrote a line.
     Line(Vec<u8>),

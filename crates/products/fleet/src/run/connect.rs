@@ -6,9 +6,9 @@ use crate::conclude::hosts::HostFindings;
 use crate::conclude::seen;
 use crate::protocol::coordinator::{Coordinator, Settings};
 use crate::run::carrier::Carrier;
-use crate::run::carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
+use crate::run::carrier::ssh::{Remote, SshCarrier, SshOptions};
 use crate::spec::FleetHosts;
-use crate::spec::inventory::{Host, Reach};
+use crate::spec::inventory::Reach;
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{HostId, PlanHash};
 use linerate_model::printable::printable;
@@ -188,20 +188,13 @@ fn lease(
     note: &mut dyn FnMut(&str),
 ) -> Result<Lease, Error> {
     if let Some(options) = &hosts.bus {
-        return bus::acquire_lease(
-            options,
-            hosts,
-            (run, plan.map(|plan| plan.to_string())),
-            signals,
-            note,
-        );
+        let plan = plan.map(|plan| plan.to_string());
+        return bus::acquire_lease(options, hosts, (run, plan), signals, note);
     }
 
     let carrier: Box<dyn Carrier> = if hosts.is_scripted {
-        Box::new(ScriptCarrier::new(
-            ssh(hosts, Remote::Shell)?,
-            hosts.with_agent().count(),
-        ))
+        let shells = ssh(hosts, Remote::Shell)?;
+        Box::new(ScriptCarrier::new(shells, hosts.with_agent().count()))
     } else {
         Box::new(carrier(hosts, "fleet agent --stdio")?)
     };
@@ -215,16 +208,17 @@ fn lease(
 
 /// Connections to this program with these arguments at all hosts.
 pub(super) fn carrier(hosts: &FleetHosts, arguments: &str) -> Result<SshCarrier, Error> {
-    let program = AgentProgram::own(arguments.to_owned()).map_err(Error::failed)?;
-    ssh(hosts, Remote::Agent(program))
+    let remote = Remote::agent(arguments.to_owned()).map_err(Error::failed)?;
+    ssh(hosts, remote)
 }
 
 fn ssh(hosts: &FleetHosts, remote: Remote) -> Result<SshCarrier, Error> {
-    let destination = |host: &Host| match &host.reach {
-        Reach::Ssh(destination) => Some(destination.clone()),
-        Reach::Server(_) => None,
-    };
-    let destinations = hosts.inventory.hosts.iter().filter_map(destination);
+    let mut destinations = Vec::new();
+    for host in &hosts.inventory.hosts {
+        if let Reach::Ssh(destination) = &host.reach {
+            destinations.push(destination.clone());
+        }
+    }
     let options = SshOptions {
         config: hosts.ssh_config.clone(),
         is_path_shared: hosts.inventory.is_control_shared(),

@@ -8,7 +8,6 @@ use linerate_model::record::RunId;
 const RECENT_MAX: usize = 16;
 
 /// Meaning of a number.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SequenceCheck {
     /// Execute it.
     New,

@@ -9,29 +9,22 @@ const PIECES_PER_PART: usize = 48;
 /// The pieces of each part; `None` when the record needs too many parts. An empty record is one
 /// part without pieces.
 pub(super) fn parts(record: &str) -> Option<Vec<Vec<String>>> {
-    let max = PIECES_PER_PART * PARTS_MAX as usize;
-    let mut pieces: Vec<String> = Vec::new();
-
+    let mut parts = vec![Vec::new()];
     let mut rest = record;
     while !rest.is_empty() {
-        if pieces.len() == max {
-            return None;
+        if parts.last().map(Vec::len) == Some(PIECES_PER_PART) {
+            if parts.len() == PARTS_MAX as usize {
+                return None;
+            }
+            parts.push(Vec::new());
         }
 
         let (piece, behind) = rest.split_at(piece_len(rest));
-        pieces.push(piece.to_owned());
+        parts.last_mut()?.push(piece.to_owned());
         rest = behind;
     }
 
-    let parts: Vec<Vec<String>> = pieces
-        .chunks(PIECES_PER_PART)
-        .map(<[String]>::to_vec)
-        .collect();
-    Some(if parts.is_empty() {
-        vec![Vec::new()]
-    } else {
-        parts
-    })
+    Some(parts)
 }
 
 /// Bytes of the longest begin that is a string of [`STRING_MAX_BYTES`] as written.

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Stdin};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -21,7 +20,7 @@ const LINES_MAX: usize = 4096;
 /// Lines of the agent. As [`Interrupts`] it stops a test or a server at the end of the input.
 pub(super) struct WorkerInput {
     stdin: Stdin,
-    input: RefCell<LineInput<File>>,
+    input: RefCell<LineInput>,
     lines: RefCell<VecDeque<ToWorker>>,
     is_over: Cell<bool>,
     /// A line was no line of an agent. The input has ended then.

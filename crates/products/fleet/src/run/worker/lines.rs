@@ -14,7 +14,7 @@ pub(crate) const PIECE_MAX_BYTES: usize = 64 << 10;
 pub(crate) const RECORD_MAX_BYTES: usize = 3 << 20;
 
 /// A line to a worker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToWorker {
     /// First line of a client.
@@ -35,25 +35,25 @@ pub(crate) enum ToWorker {
 }
 
 /// A test as client.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct ClientTask {
     /// The test.
-    pub(crate) task: ArmTask,
+    pub task: ArmTask,
     /// Local address of all connections.
-    pub(crate) local: IpAddr,
+    pub local: IpAddr,
 }
 
 /// The server of an address.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct ServerTask {
     /// The address.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
     /// The first free port of these is used.
-    pub(crate) ports: Ports,
+    pub ports: Ports,
 }
 
 /// A line of a worker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromWorker {
     /// The server listens.

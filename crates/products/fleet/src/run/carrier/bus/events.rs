@@ -15,7 +15,6 @@ use tokio::sync::mpsc::{self, error::TryRecvError};
 use crate::run::carrier::HostEvent;
 
 /// The end of the executor.
-#[derive(Debug)]
 pub(super) struct Events {
     queue: mpsc::Sender<(usize, HostEvent)>,
     ready: Arc<EventFd>,

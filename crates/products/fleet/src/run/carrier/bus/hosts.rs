@@ -8,7 +8,7 @@ use super::names::host_of;
 use crate::run::carrier::HostEvent;
 
 /// Passes lines of known hosts on.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Hosts {
     /// Places of the hosts by their tokens.
     places: Arc<HashMap<String, usize>>,

@@ -12,7 +12,7 @@ const ALL: &str = "all";
 /// Names of a site.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
-    pub(super) site: String,
+    pub site: String,
 }
 
 impl Names {
