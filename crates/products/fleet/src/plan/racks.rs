@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::fleet::{FleetMode, HostId};
+use linerate_model::fleet::FleetMode;
 
 use super::colour::Resources;
 use super::fleet_plan::FleetPlan;
@@ -13,36 +13,29 @@ use super::units::Unit;
 pub(super) fn resources(units: &[Unit<'_>], hosts: usize, plan: &FleetPlan) -> Resources {
     let racks = plan.racks();
     let mut capacity = vec![1; hosts];
+    let mut uplinks: BTreeMap<&String, usize> = BTreeMap::new();
     // Only this mode has limits of uplinks; other modes know hosts alone.
-    let uplinks: BTreeMap<&str, usize> = match plan.mode {
-        FleetMode::RackSafe => plan
-            .crossing
-            .keys()
-            .enumerate()
+    if plan.mode == FleetMode::RackSafe {
+        for (rack, pairs) in &plan.crossing {
             // Resources of uplinks follow those of the hosts.
-            .map(|(at, rack)| (rack.as_str(), hosts + at))
-            .collect(),
-        _ => BTreeMap::new(),
-    };
-    capacity.extend(
-        uplinks
-            .keys()
+            uplinks.insert(rack, capacity.len());
             // An uplink of capacity 0 would leave its pairs without any round.
-            .map(|rack| plan.crossing.get(*rack).map_or(1, |pairs| (*pairs).max(1))),
-    );
+            capacity.push((*pairs).max(1));
+        }
+    }
 
-    let rack = |host: &HostId| racks.get(host).map(String::as_str);
-    let uses = units.iter().map(|unit| {
-        let (a, b) = (rack(unit.hosts.0), rack(unit.hosts.1));
+    let mut uses = Vec::new();
+    for unit in units {
+        let mut of_unit = vec![unit.positions.0, unit.positions.1];
+        let (a, b) = (racks.get(unit.hosts.0), racks.get(unit.hosts.1));
         // Pairs within one rack do not use its uplink.
-        let crossed = [a, b].into_iter().filter(|_| a != b).flatten();
-        let crossed = crossed.filter_map(|rack| uplinks.get(rack).copied());
-        [unit.positions.0, unit.positions.1]
-            .into_iter()
-            .chain(crossed)
-            .collect()
-    });
-    let uses = uses.collect();
+        if a != b {
+            for rack in a.into_iter().chain(b) {
+                of_unit.extend(uplinks.get(rack));
+            }
+        }
+        uses.push(of_unit);
+    }
 
     Resources {
         capacity,

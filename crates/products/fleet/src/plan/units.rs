@@ -20,29 +20,24 @@ pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, plan: &FleetPlan) -> Ve
     let targets = plan.targets();
     let mut units: BTreeMap<(&HostId, &HostId), Unit<'a>> = BTreeMap::new();
     for task in tasks {
-        let has_target = targets.contains(&task.source) || targets.contains(&task.sink);
+        let mut hosts = (&task.source, &task.sink);
+        let has_target = targets.contains(hosts.0) || targets.contains(hosts.1);
         // A server without an agent has one test at a time, so its directions follow each other.
         let is_both = plan.direction == PairDirection::Both && !has_target;
         // Both directions of a pair have one key, so that they become one unit.
-        let is_swapped = is_both && task.sink < task.source;
-        let hosts = if is_swapped {
-            (&task.sink, &task.source)
-        } else {
-            (&task.source, &task.sink)
-        };
+        if is_both && hosts.1 < hosts.0 {
+            hosts = (hosts.1, hosts.0);
+        }
         let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else {
             continue;
         };
 
-        units
-            .entry(hosts)
-            .or_insert_with(|| Unit {
-                hosts,
-                positions,
-                tasks: Vec::new(),
-            })
-            .tasks
-            .push(task);
+        let unit = units.entry(hosts).or_insert_with(|| Unit {
+            hosts,
+            positions,
+            tasks: Vec::new(),
+        });
+        unit.tasks.push(task);
     }
 
     units.into_values().collect()

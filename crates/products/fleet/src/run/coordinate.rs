@@ -33,8 +33,7 @@ pub use resume::resume;
 /// A path or a host is not known, or the run may move more data than is allowed.
 pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
     let run = PlannedRun::of(spec)?;
-    let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
-    announced(&run, &BTreeSet::new(), &all, &Links::new()).map(|(line, _)| line)
+    announced(&run, &BTreeSet::new(), &run.plan.ids(), &Links::new()).map(|(line, _)| line)
 }
 
 /// Expected time of a run.
@@ -43,8 +42,7 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
 /// A path or a host is not known.
 pub fn run_length(spec: &RunSpec) -> Result<Duration, Error> {
     let run = PlannedRun::of(spec)?;
-    let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
-    let time = run.estimate(&BTreeSet::new(), &all).time;
+    let time = run.estimate(&BTreeSet::new(), &run.plan.ids()).time;
     Ok(time.min(run.plan.budget))
 }
 

@@ -42,10 +42,13 @@ impl Topology {
     pub(crate) fn hash(&self, hash: Fnv128) -> Fnv128 {
         match self {
             Self::Mesh => hash.number(0),
-            Self::Pairs(pairs) => pairs.iter().fold(
-                hash.number(1).number(pairs.len() as u128),
-                |hash, (a, b)| hash.text(a.as_str()).text(b.as_str()),
-            ),
+            Self::Pairs(pairs) => {
+                let mut hash = hash.number(1).number(pairs.len() as u128);
+                for (a, b) in pairs {
+                    hash = hash.text(a.as_str()).text(b.as_str());
+                }
+                hash
+            }
             Self::Incast(sink) => hash.number(2).text(sink.as_str()),
             Self::Fanout(source) => hash.number(3).text(source.as_str()),
             Self::IncastAndFanout(hub) => hash.number(4).text(hub.as_str()),

@@ -24,28 +24,26 @@ pub(super) fn announced(
     let bytes_max = run.bytes_max(finished, alive, links_bps);
     if let Some(most) = bytes_max.filter(|most| *most > plan.bytes_max) {
         let (most, allowed) = (bytes(most as f64), bytes(plan.bytes_max as f64));
-        let text = format!(
+        return Err(Error::usage(format!(
             "the run may move {most}, at most {allowed} are allowed; see --max-bytes and --max-rate"
-        );
-        return Err(Error::usage(text));
+        )));
     }
 
+    let mut host_bps_max = links_bps.values().copied().reduce(f64::max);
     // Where a host has one test at a time, the limit of a test is that of a host.
-    let is_single = matches!(
+    if matches!(
         plan.mode,
         FleetMode::Isolated | FleetMode::Rounds | FleetMode::RackSafe
-    );
-    let rate = plan.test.rate_bps.filter(|_| is_single);
-    let link = links_bps.values().copied().reduce(f64::max);
+    ) {
+        let rate = plan.test.rate_bps.map(|bps| bps as f64);
+        host_bps_max = host_bps_max.into_iter().chain(rate).reduce(f64::min);
+    }
     let announced = Announced {
         plan,
         estimate,
         test_time: plan.test.length(),
         bytes_max,
-        host_bps_max: link
-            .into_iter()
-            .chain(rate.map(|bps| bps as f64))
-            .reduce(f64::min),
+        host_bps_max,
     };
     Ok((announcement(&announced, style()), estimate.cells))
 }

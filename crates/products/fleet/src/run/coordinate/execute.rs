@@ -53,10 +53,9 @@ fn all_rounds(
     let connected = connect(run, hosts, paths, signals, &mut |note| progress.line(note))?;
 
     let absent = connected.reasons();
-    absent
-        .iter()
-        .chain(&connected.notes())
-        .for_each(|note| progress.line(note));
+    for note in absent.iter().chain(&connected.notes()) {
+        progress.line(note);
+    }
     kept.between(connected.host_parts(), &paths.join(","));
 
     let links_bps = connected.prepared.links_bps();
@@ -109,24 +108,24 @@ fn end(rounds: Rounds<'_>, absent: &BTreeSet<String>) -> Vec<HostId> {
     let Rounds {
         connected,
         progress,
-        mut unconfirmed,
+        unconfirmed: mut places,
         ..
     } = rounds;
     // Reasons are read first: the end of the run consumes the control loop.
     let lost = connected.reasons();
-    unconfirmed.extend(connected.control.finish());
+    places.extend(connected.control.finish());
     progress.clear();
-    lost.difference(absent)
-        .for_each(|reason| progress.line(reason));
+    for reason in lost.difference(absent) {
+        progress.line(reason);
+    }
 
-    let of_plan = connected.prepared.hosts();
-    let unconfirmed: Vec<HostId> = of_plan
-        .filter(|(index, ..)| unconfirmed.contains(index))
-        .map(|(_, host, _)| host.id.clone())
-        .collect();
-    unconfirmed
-        .iter()
-        .for_each(|id| progress.line(&format!("{id}: did not confirm its end")));
+    let mut unconfirmed = Vec::new();
+    for (index, host, _) in connected.prepared.hosts() {
+        if places.contains(&index) {
+            progress.line(&format!("{}: did not confirm its end", host.id));
+            unconfirmed.push(host.id.clone());
+        }
+    }
 
     unconfirmed
 }

@@ -18,32 +18,30 @@ impl Rounds<'_> {
     /// Cells of the tasks that have a result. They are kept like those of a round.
     pub(super) fn take_over(&mut self, run: &PlannedRun) -> Vec<Cell> {
         let results = kept_results(std::mem::take(&mut self.connected.control.history));
-        let with_id = |task| (task_id(self.plan, task), task);
-        let tasks: HashMap<TaskId, &Task> = match results.is_empty() {
-            true => HashMap::new(),
-            false => run.tasks.iter().map(with_id).collect(),
-        };
+        if results.is_empty() {
+            return Vec::new();
+        }
 
+        let mut tasks: HashMap<TaskId, &Task> = HashMap::new();
+        for task in &run.tasks {
+            tasks.insert(task_id(self.plan, task), task);
+        }
         let mut rounds: BTreeMap<(u64, u32), BTreeMap<TaskId, TaskReport>> = BTreeMap::new();
         for result in results {
             let (round, id) = (result.round, result.task);
-            let received = tasks.get(&id).and_then(|task| self.received(task, result));
-            if let Some(received) = received {
-                rounds
-                    .entry(round)
-                    .or_default()
-                    .entry(id)
-                    .or_default()
-                    .take(received);
+            let task = tasks.get(&id);
+            if let Some(received) = task.and_then(|task| self.received(task, result)) {
+                let reports = rounds.entry(round).or_default();
+                reports.entry(id).or_default().take(received);
             }
         }
 
         let mut finished = Vec::new();
         for reports in rounds.into_values() {
-            let of_round = reports
-                .keys()
-                .filter_map(|id| Some(self.planned_cell(tasks.get(id)?, *id)));
-            let of_round: Vec<_> = of_round.collect();
+            let mut of_round = Vec::new();
+            for id in reports.keys() {
+                of_round.push(self.planned_cell(tasks[id], *id));
+            }
             finished.extend(cells(run.plan.mode, &of_round, reports, self.test));
         }
 
@@ -54,23 +52,22 @@ impl Rounds<'_> {
 
     fn received(&self, task: &Task, result: KeptResult) -> Option<Received> {
         let round_task = self.round_task(task, result.task, Duration::ZERO)?;
-        let KeptResult {
-            host, end, record, ..
-        } = result;
-        let role = if round_task.client.host == host {
-            Role::Client
-        } else {
-            Role::Server
+        let (host, end) = (result.host, result.end);
+        let role = match round_task.client.host == host {
+            true => Role::Client,
+            false => Role::Server,
         };
 
         let is_plausible = is_plausible(&end, &round_task.client.spec, round_task.nominal_bps);
-        let offset_ns = self
-            .connected
-            .control
-            .coordinator
-            .clock(host, monotonic_ns())
-            .map(|estimate| estimate.offset_ns);
-
-        Some(Received::new(role, end, &record, is_plausible, offset_ns))
+        let coordinator = &self.connected.control.coordinator;
+        let estimate = coordinator.clock(host, monotonic_ns());
+        let offset_ns = estimate.map(|estimate| estimate.offset_ns);
+        Some(Received::new(
+            role,
+            end,
+            &result.record,
+            is_plausible,
+            offset_ns,
+        ))
     }
 }

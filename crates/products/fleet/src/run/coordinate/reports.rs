@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::TaskId;
-use crate::protocol::coordinator::{Action, Coordinator, HostResult, NotRun};
+use crate::protocol::coordinator::{Action, Coordinator, NotRun};
 use linerate_model::printable::printable;
 use linerate_sys::clock::monotonic_ns;
 
@@ -26,16 +26,10 @@ impl Reports {
             Action::Result(result) => {
                 let estimate = coordinator.clock(result.host, monotonic_ns());
                 let offset_ns = estimate.map(|estimate| estimate.offset_ns);
-                let HostResult {
-                    task,
-                    role,
-                    end,
-                    record,
-                    is_plausible,
-                    ..
-                } = *result;
-                let received = Received::new(role, end, &record, is_plausible, offset_ns);
-                self.tasks.entry(task).or_default().take(received);
+                let of = *result;
+                let received =
+                    Received::new(of.role, of.end, &of.record, of.is_plausible, offset_ns);
+                self.tasks.entry(of.task).or_default().take(received);
             }
             Action::NotRun { task, reason } => {
                 let detail = match reason {
