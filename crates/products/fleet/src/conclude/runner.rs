@@ -108,19 +108,20 @@ impl FleetOutcome {
     /// result.
     pub fn add_hosts(&mut self, found: &HostFindings, forwarders: &[Forwarder]) {
         let cells: Vec<&Cell> = self.cells.iter().collect();
-        let of_slots = shared_slot::findings(forwarders, &cells);
-        self.findings.extend(found.findings.iter().cloned());
-        self.findings.extend(of_slots);
-        self.findings = ranked(std::mem::take(&mut self.findings));
+        let mut findings = std::mem::take(&mut self.findings);
+        findings.extend(found.findings.iter().cloned());
+        findings.extend(shared_slot::findings(forwarders, &cells));
+        self.findings = ranked(findings);
 
         for cell in &mut self.cells {
-            let mut ends = [&cell.task.source, &cell.task.sink].into_iter();
-            let excluded = ends.find_map(|host| found.excluded.get_key_value(host));
-            if let Some((host, id)) = excluded {
-                cell.outcome = CellOutcome::NotRun(NotRun {
-                    reason: NotRunReason::Refused,
-                    detail: Some(format!("{host} is excluded ({id})")),
-                });
+            for host in [&cell.task.source, &cell.task.sink] {
+                if let Some(id) = found.excluded.get(host) {
+                    cell.outcome = CellOutcome::NotRun(NotRun {
+                        reason: NotRunReason::Refused,
+                        detail: Some(format!("{host} is excluded ({id})")),
+                    });
+                    break;
+                }
             }
         }
     }

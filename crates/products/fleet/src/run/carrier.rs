@@ -47,7 +47,9 @@ pub trait Carrier {
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// When [`Self::poll`] is due without that, in ns of the monotonic clock.
-    fn deadline_ns(&self) -> Option<u64>;
+    fn deadline_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Events since the last call, with the host.
     fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)>;

@@ -37,7 +37,7 @@ fn work(run: RunId) -> Result<(), Error> {
     }
 
     let input = WorkerInput::open().map_err(Error::failed)?;
-    match input.first() {
+    match input.next_until(None) {
         Some(ToWorker::Client(task)) => {
             client::run(run, &task, &input);
             Ok(())

@@ -48,11 +48,6 @@ impl WorkerInput {
         })
     }
 
-    /// Waits for the first line; `None` at the end of the input.
-    pub(super) fn first(&self) -> Option<ToWorker> {
-        self.next_until(None)
-    }
-
     /// Waits for a line until a time of the monotonic clock, or without limit; `None` then, and at
     /// the end of the input.
     pub(super) fn next_until(&self, until_ns: Option<u64>) -> Option<ToWorker> {
@@ -92,17 +87,16 @@ impl WorkerInput {
 
     /// Reads what is there.
     fn receive(&self) {
-        let received = self.input.borrow_mut().receive();
-        for event in received {
+        for event in self.input.borrow_mut().receive() {
             let line = match event {
-                HostEvent::Line(line) => serde_json::from_slice::<ToWorker>(&line).ok(),
+                HostEvent::Line(line) => serde_json::from_slice(&line).ok(),
                 HostEvent::TooLong => None,
                 HostEvent::Lost { .. } => return self.is_over.set(true),
             };
             let mut lines = self.lines.borrow_mut();
-            match line.filter(|_| lines.len() < LINES_MAX) {
-                Some(line) => lines.push_back(line),
-                None => {
+            match line {
+                Some(line) if lines.len() < LINES_MAX => lines.push_back(line),
+                _ => {
                     self.is_garbled.set(true);
                     return self.is_over.set(true);
                 }

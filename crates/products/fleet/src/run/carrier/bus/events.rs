@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{self, error::TryRecvError};
 use crate::run::carrier::HostEvent;
 
 /// The end of the executor.
+#[derive(Clone)]
 pub(super) struct Events {
     queue: mpsc::Sender<(usize, HostEvent)>,
     ready: Arc<EventFd>,
@@ -31,17 +32,16 @@ pub(super) struct EventQueue {
 pub(super) fn events(capacity: usize) -> io::Result<(Events, EventQueue)> {
     let ready = Arc::new(EventFd::new().map_err(|error| error.source)?);
     let (sender, queue) = mpsc::channel(capacity);
-    Ok((
-        Events {
-            queue: sender,
-            ready: Arc::clone(&ready),
-        },
-        EventQueue {
-            queue,
-            ready,
-            has_ended: false,
-        },
-    ))
+    let events = Events {
+        queue: sender,
+        ready: Arc::clone(&ready),
+    };
+    let queue = EventQueue {
+        queue,
+        ready,
+        has_ended: false,
+    };
+    Ok((events, queue))
 }
 
 impl Events {
@@ -61,15 +61,6 @@ impl Events {
     /// Wakes the owner: an event waits.
     pub(super) fn signal(&self) {
         self.ready.signal();
-    }
-}
-
-impl Clone for Events {
-    fn clone(&self) -> Self {
-        Self {
-            queue: self.queue.clone(),
-            ready: Arc::clone(&self.ready),
-        }
     }
 }
 
