@@ -5,20 +5,15 @@ pub mod changes;
 mod classification;
 mod effects;
 mod explore;
-pub mod fairness;
 mod findings;
 pub mod groups;
 pub mod hash_collision;
 pub mod hosts;
-pub mod interference;
-mod known_good;
 pub mod ladder;
 mod matrix;
 pub mod period;
-mod reference;
 mod runner;
 pub mod shared_slot;
-mod spread;
 pub mod trials;
 
 #[cfg(test)]
@@ -33,4 +28,4 @@ pub use explore::explore;
 pub(crate) use explore::{by_treatment, treatment_name};
 pub use findings::{NO_FINDING, headline, ranked};
 pub(crate) use findings::{because, seen};
-pub use runner::{FleetOutcome, FleetProgress, RoundError, RoundRunner};
+pub use runner::{FleetProgress, RoundError, RoundRunner, add_hosts};

@@ -12,25 +12,19 @@ mod ladder;
 mod large;
 mod leftovers;
 mod matrix;
-mod missing;
 mod not_run;
 mod opening;
-mod progress;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
+use crate::conclude::NO_FINDING;
 use crate::conclude::trials::with_trials;
-use crate::conclude::{FleetOutcome, NO_FINDING};
-use crate::plan::{PlanHost, PlannedRun};
 use linerate_doctor::report as doctor;
 use linerate_document::frame::{Badge, Card, Head};
 use linerate_document::number::counted;
 use linerate_document::record::{ProductReport, RunPage};
 use linerate_model::finding::Severity;
-use linerate_model::fleet::{FleetHeader, FleetHost, FleetReport, FleetRun, HostId};
+use linerate_model::fleet::{FleetReport, FleetRun};
 use linerate_model::numbers::rate;
 use linerate_model::record::{Body, RunRecord};
 use linerate_model::stats::median;
@@ -38,62 +32,15 @@ use linerate_model::stored_name;
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
 pub use csv::csv;
+pub use footer::{Announced, announcement, progress_line};
 pub use hosts::hosts_text;
 pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
 use linerate_doctor::report::wrapped;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
-pub use progress::{Announced, announcement, progress_line};
 
 /// Name of the page.
 const NAME: &str = "linerate fleet";
-
-/// Facts of a run that the coordinator knows beside its plan and its outcome.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RunFacts {
-    /// Id of the run, where it is stored.
-    pub run_id: Option<String>,
-    /// Time of the run.
-    pub elapsed: Duration,
-    /// Control connections use the network under test, or it is not known that they do not.
-    pub is_control_shared: bool,
-    /// Speeds of the links under test in bit/s, where they are known.
-    pub links_bps: BTreeMap<HostId, f64>,
-}
-
-/// The report of a run.
-pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
-    let plan = &run.plan;
-    let host = |host: &PlanHost| FleetHost {
-        id: host.id.clone(),
-        rack: host.rack.clone(),
-        link_bps: facts.links_bps.get(&host.id).copied(),
-        is_target_only: host.is_target_only,
-    };
-    let header = FleetHeader {
-        hosts: plan.hosts.iter().map(host).collect(),
-        run_id: facts.run_id,
-        plan: run.hash,
-        topology: (&plan.topology).into(),
-        mode: plan.mode,
-        direction: plan.direction,
-        is_control_shared: facts.is_control_shared,
-        rounds: outcome.rounds,
-        // 584 years of nanoseconds fit into 64 bits.
-        elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
-        seed: plan.seed,
-        ended: outcome.ended,
-    };
-
-    FleetReport {
-        cells: outcome.cells,
-        effects: outcome.effects,
-        ladder: outcome.ladder,
-        poisonings: outcome.poisonings,
-        findings: outcome.findings,
-        ..FleetReport::new(header)
-    }
-}
 
 /// The report as text: what fits a terminal, or where it is `verbose` every finding with its
 /// evidence, all effects and references.
@@ -115,7 +62,7 @@ pub fn html(report: &FleetReport) -> String {
 /// The page: the answer, the matrix or the ladder as a picture, findings, and all values folded.
 fn page(report: &FleetReport) -> RunPage {
     let mut blocks = Vec::new();
-    let next = opening::next_steps(report, missing::Missing::steps);
+    let next = opening::next_steps(report, not_run::Missing::steps);
     for remark in next.into_iter().chain(opening::remarks(&report.header)) {
         blocks.push(Block::Remark(remark));
     }
@@ -241,7 +188,7 @@ const CELLS_HOSTS_MAX: usize = 24;
 /// The parts of the report but its title.
 fn blocks(report: &FleetReport) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for step in opening::next_steps(report, missing::Missing::steps) {
+    for step in opening::next_steps(report, not_run::Missing::steps) {
         blocks.push(wrapped("next", step));
     }
     for remark in opening::remarks(&report.header) {

@@ -6,10 +6,10 @@ use linerate_model::fleet::{
     Cell, EndEffect, FleetEffects, HostEffect, HostId, PairEffect, PairSuspect,
 };
 
+use super::blocks::Reference;
 use super::blocks::{SlowUplink, slow_uplinks};
-use super::known_good::KnownGood;
+use super::matrix::KnownGood;
 use super::matrix::{Entry, Matrix};
-use super::reference::Reference;
 use linerate_model::outliers::{Candidate, Gates, residual_scale, slow};
 use linerate_model::stats::median;
 

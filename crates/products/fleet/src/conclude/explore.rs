@@ -5,11 +5,11 @@ mod rounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Evidence, Finding};
-use linerate_model::fleet::{Cell, FleetMode, HostId, HostPoisoning};
+use linerate_model::fleet::{Cell, FleetMode, FleetReport, HostId, HostPoisoning};
 
 use super::effects::Analysis;
 use super::ladder as ladder_analysis;
-use super::runner::{FleetOutcome, RoundRunner};
+use super::runner::RoundRunner;
 use crate::plan::{PlannedRun, ladder, sample};
 use rounds::Run;
 
@@ -22,7 +22,7 @@ pub fn explore<R: RoundRunner>(
     planned: &PlannedRun,
     finished: Vec<Cell>,
     runner: &mut R,
-) -> FleetOutcome {
+) -> FleetReport {
     let run = Run::new(planned, finished, runner);
     match planned.plan.topology.hub() {
         Some(hub) => run.ladder(hub),
@@ -52,7 +52,7 @@ pub(crate) fn treatment_name(path: &str, variant: &str) -> String {
 }
 
 impl<R: RoundRunner> Run<'_, R> {
-    fn pairs(mut self) -> FleetOutcome {
+    fn pairs(mut self) -> FleetReport {
         self.tasks(self.planned.tasks.clone());
         self.test_suspects();
         self.conclude()
@@ -90,7 +90,7 @@ impl<R: RoundRunner> Run<'_, R> {
             .collect()
     }
 
-    fn conclude(self) -> FleetOutcome {
+    fn conclude(self) -> FleetReport {
         let racks = self.planned.plan.racks();
         let mut all: Vec<Finding> = Vec::new();
         let mut effects = Vec::new();
@@ -120,10 +120,12 @@ impl<R: RoundRunner> Run<'_, R> {
             effects.push(analysis.effects);
         }
 
-        self.into_outcome(all, effects, Vec::new(), Vec::new())
+        let mut report = self.into_report(all);
+        report.effects = effects;
+        report
     }
 
-    fn ladder(mut self, hub: &HostId) -> FleetOutcome {
+    fn ladder(mut self, hub: &HostId) -> FleetReport {
         let planned = self.planned;
         let steps = ladder::among(planned.steps.clone(), &self.alive, &self.finished());
         self.steps(&steps);
@@ -161,6 +163,9 @@ impl<R: RoundRunner> Run<'_, R> {
         if let Some(bps) = self.runner.link_bps(hub) {
             findings.extend(ladder_analysis::asymmetries(hub, &rows, bps));
         }
-        self.into_outcome(findings, Vec::new(), rows, poisonings)
+        let mut report = self.into_report(findings);
+        report.ladder = rows;
+        report.poisonings = poisonings;
+        report
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use super::findings::{self, because};
+use super::matrix::KnownGood;
+use super::matrix::{Entry, Matrix};
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{Cell, HostId};
 use linerate_model::numbers::change;
-use serde::Serialize;
-
-use super::findings::{self, because};
-use super::known_good::KnownGood;
-use super::matrix::{Entry, Matrix};
-use super::spread::{GAP_MIN_LN, median_error, scale};
+use linerate_model::outliers::MEDIAN_FACTOR;
+pub(super) use linerate_model::outliers::scale;
 use linerate_model::stats::median;
+use serde::Serialize;
 
 /// Two groups.
 #[derive(Debug, PartialEq, Serialize)]
@@ -162,4 +162,12 @@ fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
     }
 
     Some(rates)
+}
+
+/// Narrowest gap between two groups of rates: 5 %, in the logarithm.
+pub(super) const GAP_MIN_LN: f64 = 0.048_790_164_169_432;
+
+/// Standard error of the median; `None` without values.
+fn median_error(values: &[f64]) -> Option<f64> {
+    Some(MEDIAN_FACTOR * scale(values)? / (values.len() as f64).sqrt())
 }

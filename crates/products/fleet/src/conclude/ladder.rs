@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::finding::{Confidence, Finding};
-pub use linerate_model::fleet::LadderRow;
-use linerate_model::fleet::{Cell, HostId, LadderDirection, Measurement, Task};
-use linerate_model::numbers::rate;
-
-use super::fairness::jain;
 use super::findings::{self, because, read};
+use super::groups::scale;
 use super::hash_collision::{self, QueueEstimate, occupied};
-use super::interference::{Poisoning, compare};
 use crate::plan::ladder::Step;
+use linerate_model::finding::{Confidence, Finding};
+use linerate_model::fleet::{Cell, HostId, LadderDirection, Measurement, Task};
+pub use linerate_model::fleet::{LadderRow, Poisoning};
+use linerate_model::numbers::rate;
 use linerate_model::stats::median;
 
 /// Cells by their tasks.
@@ -338,4 +336,64 @@ pub fn asymmetry(hub: &HostId, incast_bps: f64, fanout_bps: f64, line_bps: f64) 
     let finding = read(finding, "it receives", rate(incast_bps), line.clone());
 
     Some(read(finding, "it sends", rate(fanout_bps), line))
+}
+
+/// Part of the sum by which it differs from one repetition to the next at least.
+const SUM_SHARE: f64 = 0.02;
+const SCALES: f64 = 3.0;
+
+/// Compares repetitions: the sums of the others with the suspect, those without it, and its own
+/// rates. `None` where one is lacking.
+pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option<Poisoning> {
+    let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);
+    let deviation = scale(with_bps)?.max(scale(without_bps)?);
+    let noise = (SUM_SHARE * without).max(SCALES * deviation);
+    Some(Poisoning::new(with, without, own, noise))
+}
+
+/// Index of Jain, Chiu and Hawe (DEC-TR-301, 1984): the square of the sum over the number times the
+/// sum of the squares. 1 where all rates are equal, 1/n where one has everything; `None` of nothing
+/// and of zeros.
+pub fn jain(rates: &[f64]) -> Option<f64> {
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    let index = sum * sum / (rates.len() as f64 * squares);
+    // No rates and rates of 0 make the index 0/0.
+    index.is_finite().then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_gain_the_share_of_a_harmless_host_and_more_of_a_harmful_one() {
+        let harmless =
+            compare(&[3730.0, 3728.0], &[3826.0, 3824.0], &[96.0, 96.0]).expect("repetitions");
+        assert!(!harmless.is_found(), "{harmless:?}");
+        let harmful =
+            compare(&[700.0, 690.0], &[8550.0, 8560.0], &[96.0, 96.0]).expect("repetitions");
+        assert!(
+            harmful.is_found() && (harmful.gain_bps - 7860.0).abs() < 1.0,
+            "{harmful:?}"
+        );
+
+        let noisy =
+            compare(&[5000.0, 7000.0], &[7500.0, 6700.0], &[96.0, 96.0]).expect("repetitions");
+        assert!(!noisy.is_found(), "{noisy:?}");
+        assert_eq!(compare(&[], &[1.0], &[1.0]), None);
+    }
+}
+
+#[cfg(test)]
+mod fairness_tests {
+    use super::*;
+
+    #[test]
+    fn index_has_its_published_ends() {
+        assert_eq!(jain(&[]), None);
+        assert_eq!(jain(&[0.0, 0.0]), None);
+        assert_eq!(jain(&[3.0; 7]), Some(1.0));
+        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
+    }
 }

@@ -3,15 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::finding::Finding;
-use linerate_model::fleet::{
-    Cell, CellOutcome, FleetEffects, HostId, HostPoisoning, NotRun, NotRunReason, Round,
-};
+use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Round};
 use thiserror::Error;
 
 use super::findings::ranked;
 use super::hosts::HostFindings;
-use super::ladder::LadderRow;
 use super::shared_slot::{self, Forwarder};
 
 /// Runs rounds of tests and reads the clock.
@@ -84,44 +80,23 @@ pub struct FleetProgress {
     pub left: Duration,
 }
 
-/// All results of a run.
-#[derive(Debug)]
-pub struct FleetOutcome {
-    /// A cell of every task, with a result or a reason, in the order of the tasks.
-    pub cells: Vec<Cell>,
-    /// Effects of hosts and pairs, one for each path and variant; empty of a ladder.
-    pub effects: Vec<FleetEffects>,
-    /// Rows of a ladder.
-    pub ladder: Vec<LadderRow>,
-    /// Effect of each suspect of a ladder on the others.
-    pub poisonings: Vec<HostPoisoning>,
-    /// Findings, strongest first.
-    pub findings: Vec<Finding>,
-    /// Rounds that were run.
-    pub rounds: usize,
-    /// Why the run ended before all of its rounds.
-    pub ended: Option<NotRun>,
-}
+/// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no
+/// result.
+pub fn add_hosts(report: &mut FleetReport, found: &HostFindings, forwarders: &[Forwarder]) {
+    let cells: Vec<&Cell> = report.cells.iter().collect();
+    let mut findings = std::mem::take(&mut report.findings);
+    findings.extend(found.findings.iter().cloned());
+    findings.extend(shared_slot::findings(forwarders, &cells));
+    report.findings = ranked(findings);
 
-impl FleetOutcome {
-    /// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no
-    /// result.
-    pub fn add_hosts(&mut self, found: &HostFindings, forwarders: &[Forwarder]) {
-        let cells: Vec<&Cell> = self.cells.iter().collect();
-        let mut findings = std::mem::take(&mut self.findings);
-        findings.extend(found.findings.iter().cloned());
-        findings.extend(shared_slot::findings(forwarders, &cells));
-        self.findings = ranked(findings);
-
-        for cell in &mut self.cells {
-            for host in [&cell.task.source, &cell.task.sink] {
-                if let Some(id) = found.excluded.get(host) {
-                    cell.outcome = CellOutcome::NotRun(NotRun {
-                        reason: NotRunReason::Refused,
-                        detail: Some(format!("{host} is excluded ({id})")),
-                    });
-                    break;
-                }
+    for cell in &mut report.cells {
+        for host in [&cell.task.source, &cell.task.sink] {
+            if let Some(id) = found.excluded.get(host) {
+                cell.outcome = CellOutcome::NotRun(NotRun {
+                    reason: NotRunReason::Refused,
+                    detail: Some(format!("{host} is excluded ({id})")),
+                });
+                break;
             }
         }
     }

@@ -7,7 +7,7 @@ use linerate_model::fleet::{Cell, FleetMode, HostId, Task};
 use linerate_model::numbers::rate;
 
 use super::findings::{self, because, read};
-use super::spread::{GAP_MIN_LN, scale};
+use super::groups::{GAP_MIN_LN, scale};
 use crate::protocol::message::BridgePort;
 use linerate_model::stats::median;
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, Round, Task};
 use proptest::prelude::*;
 
-use super::racks::resources;
+use super::colour::resources;
+use super::rounds::units;
 use super::tournament::Draw;
-use super::units::units;
 use super::{FleetPlan, PlannedRun, ladder, rounds, sample, task_id};
 use crate::fixtures::{host, hosts, mesh, racked};
 use crate::spec::{TestOptions, Topology};

@@ -16,9 +16,7 @@
 //! makes all others but CANCEL unfit.
 
 mod command;
-mod dedup;
 mod outcome;
-mod record_parts;
 mod round;
 mod stop;
 
@@ -34,7 +32,7 @@ use crate::protocol::message::{
     encode,
 };
 use crate::{MS_NS, SECOND_NS};
-use dedup::Commands;
+use command::Commands;
 pub use round::Finish;
 use round::Round;
 

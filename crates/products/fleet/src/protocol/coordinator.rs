@@ -16,7 +16,6 @@ mod not_run;
 mod reassembly;
 mod round;
 mod round_intake;
-mod sanity;
 mod step;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -34,7 +33,7 @@ use host::{Host, HostState};
 pub use not_run::{DropReason, NotRun};
 pub use reassembly::{KeptResult, kept_results};
 use round::Round;
-pub use sanity::is_plausible;
+pub use round_intake::is_plausible;
 use step::Barrier;
 pub use step::Step;
 

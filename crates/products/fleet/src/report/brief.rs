@@ -9,7 +9,7 @@ use linerate_model::fleet::FleetReport;
 use linerate_model::numbers::clock;
 
 use super::footer::measured;
-use super::missing::Missing;
+use super::not_run::Missing;
 use super::{NAME, cells, ladder, large, matrix, opening};
 use crate::conclude::seen;
 

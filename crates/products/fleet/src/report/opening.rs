@@ -5,7 +5,7 @@ use linerate_model::finding::Finding;
 use linerate_model::fleet::{FleetHeader, FleetReport};
 use linerate_model::stored_name;
 
-use super::missing::Missing;
+use super::not_run::Missing;
 use super::{ladder, not_run};
 use linerate_doctor::report::{doubt, graded, steps, wrapped};
 use linerate_document::blocks::Block;

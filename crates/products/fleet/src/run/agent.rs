@@ -21,7 +21,7 @@ use linerate_sys::interfaces::device_of;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, errno, process};
 
-use super::bus;
+use crate::run::carrier::bus::BusAgents;
 use crate::spec::BusOptions;
 use linerate_model::outcome::{Error, Outcome};
 use probes::Probes;
@@ -67,8 +67,8 @@ pub fn run_stdio() -> Result<(), Error> {
 /// The broker cannot be reached or refuses the agent, or the operating system refused what an agent
 /// needs.
 pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Error> {
-    let address = bus::broker_ip(options).and_then(source_to);
-    let path = bus::agents(options, site, &[host])?;
+    let address = options.ip().and_then(source_to);
+    let path = Box::new(BusAgents::start(options, site, &[host])?);
     let agent = HostAgent::open(path, Service::Bus, address);
     agent.map_err(Error::failed)?.run().map(drop)
 }

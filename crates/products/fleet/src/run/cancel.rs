@@ -61,7 +61,7 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
     // A run that had not begun has no hosts yet, and at a server without an agent nothing has to
     // end.
     let mut confirmed = Vec::new();
-    for report in &found.report.iter().collect::<Vec<_>>() {
+    if let Some(report) = &found.report {
         for host in &report.header.hosts {
             let id = host.id.to_string();
             let is_known = record.hosts.iter().any(|known| known.role == id);

@@ -9,7 +9,6 @@
 //! Nothing here reads a message. Nothing waits: owners wait for the descriptors, and call at
 //! deadlines.
 
-#[cfg(feature = "bus")]
 pub mod bus;
 pub mod children;
 pub mod pipe;

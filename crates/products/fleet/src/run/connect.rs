@@ -19,7 +19,7 @@ use linerate_sys::signal::Signals;
 
 use super::bus;
 use super::control::{Control, Ended, Lease};
-use super::host_rules::host_findings;
+use super::members::host_findings;
 use super::members::{Prepared, targets};
 use super::prepare::{CLOCK_BUDGET_NS, hello_timeout_ns, prepare};
 use super::script::ScriptCarrier;

@@ -1,12 +1,10 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
-mod announce;
 mod cell;
 mod execute;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod history_record;
-mod replayed_results;
 mod reports;
 mod resume;
 mod rounds;
@@ -18,7 +16,7 @@ use crate::plan::{Links, PlannedRun};
 use crate::spec::RunSpec;
 use linerate_sys::signal::Signals;
 
-use announce::announced;
+use execute::announced;
 use execute::execute;
 use history_record::KeptRun;
 pub use history_record::RunResult;

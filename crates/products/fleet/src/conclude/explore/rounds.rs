@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FleetEffects, FleetMode, HostId, HostPoisoning, NotRun,
+    Cell, CellFlag, CellOutcome, FleetHeader, FleetHost, FleetMode, FleetReport, HostId, NotRun,
     NotRunReason, Round, Task,
 };
 
-use crate::conclude::ladder::LadderRow;
-use crate::conclude::runner::{FleetOutcome, FleetProgress, RoundRunner};
+use crate::conclude::runner::{FleetProgress, RoundRunner};
 use crate::conclude::{because, groups, ranked};
 use crate::plan::ladder::{self, Step};
 use crate::plan::{PlannedRun, rounds};
@@ -220,22 +219,34 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         Some(because(finding, separating))
     }
 
-    pub(super) fn into_outcome(
-        self,
-        findings: Vec<Finding>,
-        effects: Vec<FleetEffects>,
-        ladder: Vec<LadderRow>,
-        poisonings: Vec<HostPoisoning>,
-    ) -> FleetOutcome {
-        FleetOutcome {
-            cells: self.cells.into_values().collect(),
-            effects,
-            ladder,
-            poisonings,
-            findings: ranked(findings),
-            rounds: self.rounds_done,
-            ended: self.ended,
+    /// The report, without what the owner of the run knows alone.
+    pub(super) fn into_report(self, findings: Vec<Finding>) -> FleetReport {
+        let plan = &self.planned.plan;
+        let mut hosts = Vec::new();
+        for host in &plan.hosts {
+            hosts.push(FleetHost {
+                id: host.id.clone(),
+                rack: host.rack.clone(),
+                link_bps: self.runner.link_bps(&host.id),
+                is_target_only: host.is_target_only,
+            });
         }
+        let mut report = FleetReport::new(FleetHeader {
+            hosts,
+            run_id: None,
+            plan: self.planned.hash,
+            topology: (&plan.topology).into(),
+            mode: plan.mode,
+            direction: plan.direction,
+            is_control_shared: false,
+            rounds: self.rounds_done,
+            elapsed_ns: 0,
+            seed: plan.seed,
+            ended: self.ended,
+        });
+        report.cells = self.cells.into_values().collect();
+        report.findings = ranked(findings);
+        report
     }
 }
 

@@ -142,7 +142,7 @@ impl Coordinator {
     }
 
     /// This step is in progress.
-    pub(super) fn is_in(&self, step: Step) -> bool {
+    fn is_in(&self, step: Step) -> bool {
         matches!(&self.barrier, Some(barrier) if barrier.step == step)
     }
 

@@ -7,7 +7,6 @@
 mod command;
 mod failure;
 mod options;
-mod program;
 mod slots;
 
 use std::io;
@@ -52,7 +51,7 @@ impl Remote {
     /// Its file is not readable.
     pub fn agent(arguments: String) -> io::Result<Self> {
         Ok(Self::Agent {
-            sha256: program::sha256()?,
+            sha256: command::sha256()?,
             arguments,
         })
     }
@@ -269,7 +268,7 @@ impl Host {
                 None
             }
             (Phase::Copy(machine), Remote::Agent { sha256, .. }) => {
-                input = program::open_for(machine)?.into();
+                input = command::open_for(machine)?.into();
                 Some(command::copy(sha256))
             }
             // Only connections count as attempts; the copy and the configuration have one each.

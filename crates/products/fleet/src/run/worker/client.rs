@@ -7,7 +7,7 @@ use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
 use linerate_model::{EndCondition, TestSpec};
 
-use super::input::WorkerInput;
+use super::lines::WorkerInput;
 use super::lines::{ClientTask, FromWorker, ToWorker, emit};
 use super::task_events::TaskEvents;
 use linerate_engine::dialect::iperf3::client;
@@ -44,7 +44,7 @@ pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
 }
 
 /// The test of a task.
-pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
+fn client_spec(task: &ClientTask) -> ClientSpec {
     let ClientTask { task, local } = task;
     let time = Duration::from_millis(task.time_ms);
     let mut options = LocalOptions {
@@ -76,7 +76,7 @@ pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
 #[cfg(test)]
 mod tests {
     use crate::TaskId;
-    use crate::protocol::message::Role;
+    use crate::protocol::message::{ArmTask, Role};
     use linerate_model::Direction;
 
     use super::*;

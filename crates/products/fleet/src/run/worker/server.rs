@@ -24,7 +24,7 @@ use linerate_model::{
 use linerate_sys::sendfile_source::SourceFile;
 
 use super::client::INTERVAL_MIN;
-use super::input::WorkerInput;
+use super::lines::WorkerInput;
 use super::lines::{FromWorker, ServerTask, ToWorker, emit};
 use super::task_events::TaskEvents;
 use linerate_model::outcome::failure;

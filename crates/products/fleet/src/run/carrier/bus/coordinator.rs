@@ -14,8 +14,8 @@ use linerate_sys::random;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, REPLY_TIMEOUT};
+use super::events::Hosts;
 use super::events::{EventQueue, events, run};
-use super::hosts::Hosts;
 use super::lease::{self, Lease};
 use super::names::{ANY, Names, tokens};
 use super::refused;
