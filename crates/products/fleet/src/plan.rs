@@ -4,11 +4,9 @@ mod colour;
 mod fleet_plan;
 pub mod ladder;
 mod planned_run;
-mod racks;
 mod rounds;
 pub mod sample;
 mod tournament;
-mod units;
 mod variants;
 
 pub use fleet_plan::{FleetPlan, PlanHost, task_id};

@@ -12,97 +12,46 @@ mod ladder;
 mod large;
 mod leftovers;
 mod matrix;
-mod missing;
 mod not_run;
 mod opening;
-mod progress;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
+use crate::conclude::NO_FINDING;
 use crate::conclude::trials::with_trials;
-use crate::conclude::{FleetOutcome, NO_FINDING};
-use crate::plan::{PlanHost, PlannedRun};
 use linerate_doctor::report as doctor;
 use linerate_document::frame::{Badge, Card, Head};
 use linerate_document::number::counted;
 use linerate_document::record::{ProductReport, RunPage};
 use linerate_model::finding::Severity;
-use linerate_model::fleet::{FleetHeader, FleetHost, FleetReport, FleetRun, HostId};
+use linerate_model::fleet::{FleetReport, FleetRun};
 use linerate_model::numbers::rate;
-use linerate_model::record::{Body, RunRecord, Trial};
+use linerate_model::record::{Body, RunRecord};
 use linerate_model::stats::median;
 use linerate_model::stored_name;
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
 pub use csv::csv;
+pub use footer::{Announced, announcement, progress_line};
 pub use hosts::hosts_text;
 pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
 use linerate_doctor::report::wrapped;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
-pub use progress::{Announced, announcement, progress_line};
 
 /// Name of the page.
 const NAME: &str = "linerate fleet";
 
-/// Facts of a run that the coordinator knows beside its plan and its outcome.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RunFacts {
-    /// Id of the run, where it is stored.
-    pub run_id: Option<String>,
-    /// Time of the run.
-    pub elapsed: Duration,
-    /// Control connections use the network under test, or it is not known that they do not.
-    pub is_control_shared: bool,
-    /// Speeds of the links under test in bit/s, where they are known.
-    pub links_bps: BTreeMap<HostId, f64>,
-}
-
-/// The report of a run.
-pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
-    let plan = &run.plan;
-    let host = |host: &PlanHost| FleetHost {
-        id: host.id.clone(),
-        rack: host.rack.clone(),
-        link_bps: facts.links_bps.get(&host.id).copied(),
-        is_target_only: host.is_target_only,
-    };
-    let header = FleetHeader {
-        hosts: plan.hosts.iter().map(host).collect(),
-        run_id: facts.run_id,
-        plan: run.hash,
-        topology: (&plan.topology).into(),
-        mode: plan.mode,
-        direction: plan.direction,
-        is_control_shared: facts.is_control_shared,
-        rounds: outcome.rounds,
-        // 584 years of nanoseconds fit into 64 bits.
-        elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
-        seed: plan.seed,
-        ended: outcome.ended,
-    };
-
-    FleetReport {
-        cells: outcome.cells,
-        effects: outcome.effects,
-        ladder: outcome.ladder,
-        poisonings: outcome.poisonings,
-        findings: outcome.findings,
-        ..FleetReport::new(header)
-    }
-}
-
 /// The report as text: what fits a terminal, or where it is `verbose` every finding with its
 /// evidence, all effects and references.
 pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
-    if verbose {
-        document(report).text(style)
-    } else {
-        brief::text(report, style)
+    if !verbose {
+        return brief::text(report, style);
     }
+
+    let mut blocks = vec![Block::Title(opening::title(report))];
+    blocks.extend(self::blocks(report));
+    Document { name: NAME, blocks }.text(style)
 }
 
 /// The report as one HTML file.
@@ -112,22 +61,22 @@ pub fn html(report: &FleetReport) -> String {
 
 /// The page: the answer, the matrix or the ladder as a picture, findings, and all values folded.
 fn page(report: &FleetReport) -> RunPage {
-    let next = opening::next_steps(report, missing::Missing::steps).into_iter();
-    let remarks = opening::remarks(&report.header).into_iter();
-    let mut blocks: Vec<Block> = next.chain(remarks).map(Block::Remark).collect();
+    let mut blocks = Vec::new();
+    let next = opening::next_steps(report, not_run::Missing::steps);
+    for remark in next.into_iter().chain(opening::remarks(&report.header)) {
+        blocks.push(Block::Remark(remark));
+    }
+
     let mut details = Vec::new();
     for matrix in matrix::matrices(report) {
-        let is_small = matrix.hosts.len() <= HEAT_HOSTS_MAX;
-        if is_small {
+        if matrix.hosts.len() > HEAT_HOSTS_MAX {
+            blocks.extend(large::blocks(&matrix));
+        } else {
             blocks.push(Block::Heat(cells::heat_map(&matrix)));
-        }
-        let values = match is_small {
-            true => cells::blocks(&matrix),
-            false => large::blocks(&matrix),
-        };
-        match is_small {
-            true => details.push(Block::Details(cells::title(&matrix), values)),
-            false => blocks.extend(values),
+            details.push(Block::Details(
+                cells::title(&matrix),
+                cells::blocks(&matrix),
+            ));
         }
     }
 
@@ -136,23 +85,22 @@ fn page(report: &FleetReport) -> RunPage {
     if !report.findings.is_empty() {
         blocks.push(Block::Heading("Why".to_owned()));
     }
-    let card = |finding| Block::Finding(doctor::card(finding, &report.findings));
-    blocks.extend(report.findings.iter().map(card));
+    for finding in &report.findings {
+        let card = doctor::card(finding, &report.findings);
+        blocks.push(Block::Finding(card));
+    }
     details.push(Block::Paragraph(footer::line(report)));
 
     let verdict = opening::title(report);
     let mut hosts = report.header.hosts.iter();
+    let first = report.findings.first();
     RunPage {
         head: Head {
             title: counted(report.header.hosts.len(), "host"),
             facts: footer::kind(&report.header).into_iter().collect(),
             is_name_first: hosts.any(|host| verdict.starts_with(host.id.as_str())),
             verdict,
-            step: report
-                .findings
-                .first()
-                .and_then(brief::to_do)
-                .unwrap_or_default(),
+            step: first.and_then(brief::to_do).unwrap_or_default(),
             badge: Some(badge(report)),
             cards: cards(report),
             ..Head::default()
@@ -178,18 +126,19 @@ fn badge(report: &FleetReport) -> Badge {
 
 /// Median, lowest and highest of all usable cells.
 fn cards(report: &FleetReport) -> Vec<Card> {
-    let cells = report.cells.iter();
-    let rates: Vec<f64> = cells
-        .filter_map(|cell| Some(cell.usable()?.goodput_bps))
-        .collect();
-    let ends = [
+    let usable = report.cells.iter().filter_map(|cell| cell.usable());
+    let mut rates: Vec<f64> = usable.map(|of| of.goodput_bps).collect();
+    rates.sort_by(f64::total_cmp);
+    let mut cards = Vec::new();
+    for (name, bps) in [
         ("median cell", median(&rates)),
-        ("slowest cell", rates.iter().copied().reduce(f64::min)),
-        ("fastest cell", rates.iter().copied().reduce(f64::max)),
-    ];
-    ends.into_iter()
-        .filter_map(|(name, bps)| Some(Card::new(name, rate(bps?), "")))
-        .collect()
+        ("slowest cell", rates.first().copied()),
+        ("fastest cell", rates.last().copied()),
+    ] {
+        cards.extend(bps.map(|bps| Card::new(name, rate(bps), "")));
+    }
+
+    cards
 }
 
 /// The report as one JSON object, schema `linerate.fleet/1`.
@@ -200,17 +149,21 @@ pub fn json(report: &FleetReport) -> String {
 /// Records of fleet runs in reports of the history.
 pub const RECORDS: ProductReport = ProductReport {
     name: |record| fleet_run(record).map(name),
-    answers: |record| {
-        let run = fleet_run(record).filter(|run| run.report.is_some())?;
-        Some(answer(run, &record.trials))
+    answers: |record| Some(vec![opening::title(&whole(record)?)]),
+    // A run that did not end has nothing but its title.
+    blocks: |record| {
+        fleet_run(record)?;
+        Some(whole(record).as_ref().map(blocks).unwrap_or_default())
     },
-    blocks: |record| fleet_run(record).map(|run| record_blocks(run, &record.trials)),
-    page: |record| {
-        let report = fleet_run(record)?.report.as_ref()?;
-        Some(page(&with_trials(report, &record.trials)))
-    },
+    page: |record| Some(page(&whole(record)?)),
     ..ProductReport::NONE
 };
+
+/// The report of a record with all of its cells; `None` of a run that did not end.
+fn whole(record: &RunRecord) -> Option<FleetReport> {
+    let report = fleet_run(record)?.report.as_ref()?;
+    Some(with_trials(report, &record.trials))
+}
 
 fn fleet_run(record: &RunRecord) -> Option<&FleetRun> {
     match &record.body {
@@ -221,36 +174,12 @@ fn fleet_run(record: &RunRecord) -> Option<&FleetRun> {
 
 /// Title of a run of a record: `fleet, mesh, both ways`.
 fn name(run: &FleetRun) -> String {
-    let kind = run
-        .report
-        .iter()
-        .flat_map(|report| footer::kind(&report.header));
-    std::iter::once("fleet".to_owned())
-        .chain(kind)
-        .collect::<Vec<_>>()
-        .join(", ")
-}
+    let mut parts = vec!["fleet".to_owned()];
+    if let Some(report) = &run.report {
+        parts.extend(footer::kind(&report.header));
+    }
 
-/// Answer of a run of a record.
-fn answer(run: &FleetRun, trials: &[Trial]) -> Vec<String> {
-    run.report
-        .iter()
-        .map(|report| opening::title(&with_trials(report, trials)))
-        .collect()
-}
-
-/// The report of a run of a record but its title; nothing of one that did not end.
-fn record_blocks(run: &FleetRun, trials: &[Trial]) -> Vec<Block> {
-    run.report
-        .iter()
-        .flat_map(|report| blocks(&with_trials(report, trials)))
-        .collect()
-}
-
-fn document(report: &FleetReport) -> Document {
-    let mut blocks = vec![Block::Title(opening::title(report))];
-    blocks.extend(self::blocks(report));
-    Document { name: NAME, blocks }
+    parts.join(", ")
 }
 
 /// Most hosts of a table of all cells.
@@ -258,10 +187,13 @@ const CELLS_HOSTS_MAX: usize = 24;
 
 /// The parts of the report but its title.
 fn blocks(report: &FleetReport) -> Vec<Block> {
-    let next = opening::next_steps(report, missing::Missing::steps).into_iter();
-    let mut blocks: Vec<Block> = next.map(|step| wrapped("next", step)).collect();
-    let remarks = opening::remarks(&report.header).into_iter();
-    blocks.extend(remarks.map(|remark| wrapped("note", remark)));
+    let mut blocks = Vec::new();
+    for step in opening::next_steps(report, not_run::Missing::steps) {
+        blocks.push(wrapped("next", step));
+    }
+    for remark in opening::remarks(&report.header) {
+        blocks.push(wrapped("note", remark));
+    }
     blocks.extend(opening::findings(&report.findings));
 
     // A table of all cells is readable up to some number of hosts; of more, outliers are listed.

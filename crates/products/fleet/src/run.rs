@@ -8,7 +8,6 @@
 //! ones on the hosts.
 
 pub mod agent;
-#[cfg_attr(not(feature = "bus"), path = "run/no_bus.rs")]
 mod bus;
 pub mod cancel;
 pub mod carrier;
@@ -16,7 +15,6 @@ pub mod check;
 mod connect;
 mod control;
 pub mod coordinate;
-mod host_rules;
 pub mod hosts;
 pub mod inventory;
 pub mod leftovers;

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known_good::KnownGood;
-use super::matrix::{Entry, Matrix};
+use super::matrix::{KnownGood, Matrix};
 use linerate_model::outliers::Gates;
 use linerate_model::stats::median;
 
 /// Racks between which hosts that are good elsewhere are slow.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct SlowUplink {
     /// The rack whose uplink explains it; absent where two racks are slow with each other and no
     /// third one decides.
@@ -39,7 +38,7 @@ impl SlowUplink {
 }
 
 /// Cells that decide a block at least.
-pub(super) const BLOCK_CELLS_MIN: usize = 3;
+const BLOCK_CELLS_MIN: usize = 3;
 /// Part of the cells of a slow block that are slow.
 const SLOW_SHARE_MIN: f64 = 0.75;
 
@@ -56,71 +55,51 @@ pub(super) fn slow_uplinks(
     gates: &Gates,
 ) -> Vec<SlowUplink> {
     let mut measured: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
-    for (block, cells) in by_block(matrix, clearance, racks) {
+    let mut slow = BTreeSet::new();
+    for (block, mut cells) in by_block(matrix, clearance, racks) {
         // Cells within one rack do not pass an uplink.
         if let (Some(from), Some(to)) = block
             && from != to
             && cells.len() >= BLOCK_CELLS_MIN
         {
-            measured.insert(
-                (from, to),
-                cells.into_iter().map(|cell| cell - reference).collect(),
-            );
+            cells.iter_mut().for_each(|cell| *cell -= reference);
+            let passed = cells.iter().filter(|cell| gates.are_passed(**cell)).count();
+            if passed as f64 >= SLOW_SHARE_MIN * cells.len() as f64 {
+                slow.insert((from, to));
+            }
+            measured.insert((from, to), cells);
         }
     }
-
-    let is_slow = |cells: &[f64]| {
-        let slow = cells.iter().filter(|cell| gates.are_passed(**cell)).count();
-        slow as f64 >= SLOW_SHARE_MIN * cells.len() as f64
-    };
-    let mut slow: BTreeSet<(&str, &str)> = measured
-        .iter()
-        .filter(|(_, cells)| is_slow(cells))
-        .map(|(block, _)| *block)
-        .collect();
-
-    let uplink = |rack: Option<&str>, blocks: Vec<(&str, &str)>| {
-        let cells: Vec<f64> = blocks
-            .iter()
-            .filter_map(|block| measured.get(block))
-            .flatten()
-            .copied()
-            .collect();
-        let blocks = blocks
-            .into_iter()
-            .map(|(from, to)| (from.to_owned(), to.to_owned()))
-            .collect();
-        SlowUplink {
-            rack: rack.map(str::to_owned),
-            blocks,
-            effect: median(&cells).unwrap_or(0.0).exp_m1(),
-        }
-    };
-    let mut uplinks = Vec::new();
 
     // Racks are decided first: the uplink of one explains all of its slow blocks.
-    for rack in guilty(measured.keys().copied(), &slow) {
-        let blocks = slow
-            .iter()
-            .filter(|(from, to)| rack == *from || rack == *to)
-            .copied()
-            .collect();
-        uplinks.push(uplink(Some(rack), blocks));
+    let mut explained: Vec<(Option<&str>, Vec<(&str, &str)>)> = Vec::new();
+    let guilty = guilty(measured.keys().copied().collect(), &slow);
+    for rack in &guilty {
+        let of_rack = slow.iter().filter(|(from, to)| rack == from || rack == to);
+        explained.push((Some(*rack), of_rack.copied().collect()));
     }
 
-    for found in &uplinks {
-        slow.retain(|(from, to)| {
-            found.rack.as_deref() != Some(*from) && found.rack.as_deref() != Some(*to)
-        });
-    }
-
+    slow.retain(|(from, to)| !guilty.contains(from) && !guilty.contains(to));
     while let Some((from, to)) = slow.pop_first() {
+        let mut blocks = vec![(from, to)];
         // Both directions of two racks are one statement.
-        let back = slow.take(&(to, from));
-        uplinks.push(uplink(
-            None,
-            std::iter::once((from, to)).chain(back).collect(),
-        ));
+        blocks.extend(slow.take(&(to, from)));
+        explained.push((None, blocks));
+    }
+
+    let mut uplinks = Vec::new();
+    for (rack, blocks) in explained {
+        let mut cells = Vec::new();
+        let mut named = Vec::new();
+        for (from, to) in blocks {
+            cells.extend_from_slice(&measured[&(from, to)]);
+            named.push((from.to_owned(), to.to_owned()));
+        }
+        uplinks.push(SlowUplink {
+            rack: rack.map(str::to_owned),
+            blocks: named,
+            effect: median(&cells).unwrap_or(0.0).exp_m1(),
+        });
     }
 
     uplinks
@@ -128,45 +107,100 @@ pub(super) fn slow_uplinks(
 
 /// Racks of whose blocks all from it or all to it are slow, at least two.
 fn guilty<'a>(
-    measured: impl Iterator<Item = (&'a str, &'a str)>,
+    measured: Vec<(&'a str, &'a str)>,
     slow: &BTreeSet<(&'a str, &'a str)>,
 ) -> Vec<&'a str> {
-    let measured: Vec<(&str, &str)> = measured.collect();
-    let racks: BTreeSet<&str> = measured
-        .iter()
-        .flat_map(|(from, to)| [*from, *to])
-        .collect();
-    let are_slow = |blocks: Vec<&(&'a str, &'a str)>| {
-        // One slow block has two racks, and decides for neither of them.
-        blocks.len() >= 2 && blocks.iter().all(|block| slow.contains(block))
-    };
-    let is_guilty = |rack: &&str| {
-        are_slow(measured.iter().filter(|(from, _)| from == rack).collect())
-            || are_slow(measured.iter().filter(|(_, to)| to == rack).collect())
-    };
+    // The blocks of a rack in one direction, and how many of them are slow.
+    let mut counts: BTreeMap<(&str, bool), (usize, usize)> = BTreeMap::new();
+    for (from, to) in measured {
+        for key in [(from, false), (to, true)] {
+            let (all, slow_ones) = counts.entry(key).or_default();
+            *all += 1;
+            *slow_ones += usize::from(slow.contains(&(from, to)));
+        }
+    }
 
-    racks.into_iter().filter(is_guilty).collect()
+    let mut guilty = Vec::new();
+    for ((rack, _), (all, slow_ones)) in counts {
+        // One slow block has two racks, and decides for neither of them.
+        if all >= 2 && all == slow_ones && guilty.last() != Some(&rack) {
+            guilty.push(rack);
+        }
+    }
+
+    guilty
 }
 
 /// Cells between cleared ends by the racks of source and sink.
-pub(super) fn by_block<'a>(
+fn by_block<'a>(
     matrix: &Matrix,
     clearance: &KnownGood,
     racks: &[Option<&'a str>],
 ) -> BTreeMap<Racks<'a>, Vec<f64>> {
-    let rack = |host: usize| racks.get(host).copied().flatten();
     let mut blocks: BTreeMap<Racks<'a>, Vec<f64>> = BTreeMap::new();
-
-    for entry in matrix
-        .entries
-        .iter()
-        .filter(|entry: &&Entry| clearance.has_both(entry))
-    {
-        blocks
-            .entry((rack(entry.source), rack(entry.sink)))
-            .or_default()
-            .push(entry.ln);
+    for entry in &matrix.entries {
+        if clearance.has_both(entry) {
+            let block = (racks[entry.source], racks[entry.sink]);
+            blocks.entry(block).or_default().push(entry.ln);
+        }
     }
 
     blocks
+}
+
+/// Values that the cells of a good fleet have in common, in the logarithm.
+pub(super) struct Reference<'a> {
+    /// Median of the good cells between cleared ends, of the best block. Most pairs of a fleet may
+    /// cross a slow uplink, and their cells would move the median of all.
+    pub rate: f64,
+    /// Cells within this distance are good: twice the tolerance of the ends, so that noise cuts no
+    /// tail off.
+    limit: f64,
+    /// Median of each block that decides, against the reference.
+    middles: BTreeMap<Racks<'a>, f64>,
+}
+
+impl<'a> Reference<'a> {
+    pub(super) fn of(matrix: &Matrix, clearance: &KnownGood, racks: &[Option<&'a str>]) -> Self {
+        let blocks = by_block(matrix, clearance, racks);
+        let limit = 2.0 * clearance.tolerance;
+        let mut best: Option<f64> = None;
+        let mut few = Vec::new();
+        for cells in blocks.values() {
+            let mut good = cells.clone();
+            good.retain(|cell| *cell >= clearance.reference + limit);
+            if good.len() < BLOCK_CELLS_MIN {
+                few.extend(good);
+            } else {
+                best = best.into_iter().chain(median(&good)).reduce(f64::max);
+            }
+        }
+
+        // Small fleets have no block that decides, so the good cells of all blocks count together.
+        let rate = best.or_else(|| median(&few)).unwrap_or(clearance.reference);
+        let mut middles = BTreeMap::new();
+        for (block, cells) in blocks {
+            if let Some(middle) = median(&cells)
+                && cells.len() >= BLOCK_CELLS_MIN
+            {
+                middles.insert(block, middle - rate);
+            }
+        }
+
+        Self {
+            rate,
+            limit,
+            middles,
+        }
+    }
+
+    /// The residual of a block without the median of a good block. Absent in a slow block, where
+    /// rates depend on the number of pairs that share its uplink, but for good cells.
+    pub(super) fn within_block(&self, block: Racks<'_>, residual: f64) -> Option<f64> {
+        // A block that is not known has no median to subtract.
+        match self.middles.get(&block).copied().unwrap_or(0.0) {
+            middle if middle >= self.limit => Some(residual - middle),
+            _ => Some(residual).filter(|residual| *residual >= self.limit),
+        }
+    }
 }

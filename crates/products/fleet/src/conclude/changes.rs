@@ -27,27 +27,21 @@ pub fn group(cells: &[CellRatio<'_>], racks: &BTreeMap<HostId, String>) -> Vec<G
         };
         let task = Task::new(source, sink, "");
         let cell = Cell::new(task, FleetMode::Rounds, CellOutcome::Measured(measured));
-        treatments
-            .entry(&of.key.treatment)
-            .or_default()
-            .push((place, cell));
+        let of_treatment = treatments.entry(&of.key.treatment).or_default();
+        of_treatment.push((place, cell));
     }
 
-    treatments
-        .into_values()
-        .flat_map(|cells| of_one(&cells, racks))
-        .collect()
-}
+    let mut groups = Vec::new();
+    for cells in treatments.into_values() {
+        let all: Vec<&Cell> = cells.iter().map(|(_, cell)| cell).collect();
+        if let Some(analysis) = analyse(&all, racks) {
+            for finding in findings(&analysis, racks) {
+                groups.push(of_finding(&analysis, racks, &cells, finding));
+            }
+        }
+    }
 
-fn of_one(cells: &[(usize, Cell)], racks: &BTreeMap<HostId, String>) -> Vec<Group> {
-    let all: Vec<&Cell> = cells.iter().map(|(_, cell)| cell).collect();
-    let Some(analysis) = analyse(&all, racks) else {
-        return Vec::new();
-    };
-    findings(&analysis, racks)
-        .into_iter()
-        .map(|finding| of_finding(&analysis, racks, cells, finding))
-        .collect()
+    groups
 }
 
 fn of_finding(
@@ -63,21 +57,30 @@ fn of_finding(
     let host = hosts.find(|host| host.host.as_str() == finding.subject);
     // `a and b`, `a or b`; the finding about many pairs names none.
     let ends: Vec<&str> = finding.subject.split(' ').collect();
-    let is_named = |id: &str| ends.len() != 3 || ends.contains(&id);
-    let is_member = |task: &Task| match (host, uplink) {
-        (Some(of), _) => {
-            let (sends, receives) = (of.sends.is_slow, of.receives.is_slow);
-            sends && task.source == of.host || receives && task.sink == of.host
-        }
-        (None, Some(uplink)) => uplink.carries(racks.get(&task.source), racks.get(&task.sink)),
-        (None, None) => effects.pairs.iter().any(|pair| {
-            let is_pair = (&pair.source, &pair.sink) == (&task.source, &task.sink);
-            is_pair && is_named(pair.source.as_str()) && is_named(pair.sink.as_str())
-        }),
-    };
+    let is_named = |id: &HostId| ends.len() != 3 || ends.contains(&id.as_str());
 
-    let members = cells.iter().filter(|(_, cell)| is_member(&cell.task));
-    let members = members.map(|(place, _)| *place).collect();
+    let mut members = Vec::new();
+    for (place, Cell { task, .. }) in cells {
+        let is_member = match (host, uplink) {
+            (Some(of), _) => {
+                of.sends.is_slow && task.source == of.host
+                    || of.receives.is_slow && task.sink == of.host
+            }
+            (None, Some(uplink)) => {
+                uplink.carries(racks.get(&task.source), racks.get(&task.sink))
+            }
+            (None, None) => {
+                let mut pairs = effects.pairs.iter();
+                pairs.any(|pair| pair.source == task.source && pair.sink == task.sink)
+                    && is_named(&task.source)
+                    && is_named(&task.sink)
+            }
+        };
+        if is_member {
+            members.push(*place);
+        }
+    }
+
     let host = host.map(|of| of.host.to_string());
     Group {
         subject: match &host {

@@ -13,23 +13,20 @@ use super::findings::{self, Template, because};
 
 /// Findings about hosts, pairs and racks, strongest first.
 pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
-    let hosts = analysis.effects.hosts.len();
-    let mut slow: Vec<&HostEffect> = analysis
-        .effects
-        .hosts
-        .iter()
-        .filter(|host| is_slow(host))
-        .collect();
+    let hosts = &analysis.effects.hosts;
+    let mut slow: Vec<&HostEffect> = hosts.iter().filter(|host| is_slow(host)).collect();
     slow.sort_by(|a, b| strength(a).total_cmp(&strength(b)));
 
-    let of_hosts = slow.into_iter().map(|host| of_host(host, hosts));
-    let of_racks = analysis
-        .uplinks
-        .iter()
-        .map(|uplink| of_uplink(uplink, racks));
-    let of_pairs = of_pairs(analysis, racks);
+    let mut found = Vec::new();
+    for host in slow {
+        found.push(of_host(host, hosts.len()));
+    }
+    for uplink in &analysis.uplinks {
+        found.push(of_uplink(uplink, racks));
+    }
 
-    findings::ranked(of_hosts.chain(of_racks).chain(of_pairs).collect())
+    found.extend(of_pairs(analysis, racks));
+    findings::ranked(found)
 }
 
 fn of_host(host: &HostEffect, hosts: usize) -> Finding {
@@ -39,90 +36,60 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
         (false, _) => &findings::RECEIVES,
         (true, false) => &findings::SENDS,
     };
-    let confidence = if hosts < HOSTS_SURE_MIN {
-        Confidence::Medium
-    } else {
-        Confidence::High
-    };
-
     let name = &host.host;
-    let next =
-        format!("on {name}: `linerate doctor --window 5s` while `linerate fleet run` sends load");
-
-    let statement = |end: &EndEffect, verb: &str, preposition: &str| {
-        let partners = format!("{preposition} {} good hosts", end.cells);
-        match end.effect {
-            Some(_) if end.is_cleared => format!("{name} {verb} as fast as the reference"),
-            Some(effect) => format!("{name} {verb} {} {partners}", change(effect)),
-            None => format!("no cell decides what {name} {verb}"),
+    let statement = |end: &EndEffect, verb: &str, preposition: &str| match end.effect {
+        Some(_) if end.is_cleared => format!("{name} {verb} as fast as the reference"),
+        Some(effect) => {
+            let (effect, cells) = (change(effect), end.cells);
+            format!("{name} {verb} {effect} {preposition} {cells} good hosts")
         }
+        None => format!("no cell decides what {name} {verb}"),
     };
-    let statements = [
+    let mut statements = vec![
         statement(&host.sends, "sends", "to"),
         statement(&host.receives, "receives", "from"),
     ];
-    let finding = because(template.about(name.as_str(), confidence, next), statements);
 
-    match confidence {
-        Confidence::High => finding,
-        _ => because(
-            finding,
-            [format!(
-                "probably: {hosts} hosts leave one other pair as the reference"
-            )],
-        ),
+    let mut confidence = Confidence::High;
+    if hosts < HOSTS_SURE_MIN {
+        confidence = Confidence::Medium;
+        statements.push(format!(
+            "probably: {hosts} hosts leave one other pair as the reference"
+        ));
     }
+    let next =
+        format!("on {name}: `linerate doctor --window 5s` while `linerate fleet run` sends load");
+    because(template.about(name.as_str(), confidence, next), statements)
 }
 
 fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
-    let blocks: Vec<String> = uplink
-        .blocks
-        .iter()
-        .map(|(from, to)| format!("{from} to {to}"))
-        .collect();
+    let blocks = &uplink.blocks;
 
-    let hosts = racks
-        .values()
-        .filter(|rack| {
-            uplink
-                .blocks
-                .iter()
-                .any(|(from, to)| from == *rack || to == *rack)
-        })
-        .count();
+    let is_named = |rack: &String| blocks.iter().any(|(from, to)| from == rack || to == rack);
+    let hosts = racks.values().filter(|rack| is_named(rack)).count();
+    let blocks: Vec<String> = blocks.iter().map(|(a, b)| format!("{a} to {b}")).collect();
+    let (blocks, effect) = (blocks.join(", "), change(uplink.effect));
     let statements = [
-        format!(
-            "{}: {} of the reference",
-            blocks.join(", "),
-            change(uplink.effect)
-        ),
+        format!("{blocks}: {effect} of the reference"),
         format!("the {hosts} hosts of these racks are good elsewhere"),
     ];
 
     let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the \
                 switches";
-    because(
-        findings::UPLINK.about(uplink.name(), Confidence::High, next),
-        statements,
-    )
+    let finding = findings::UPLINK.about(uplink.name(), Confidence::High, next);
+    because(finding, statements)
 }
 
 /// Slow pairs without those that a slow uplink explains, both directions of a pair as one finding.
 fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
-    let is_explained = |pair: &PairEffect| {
-        let (from, to) = (racks.get(&pair.source), racks.get(&pair.sink));
-        let mut uplinks = analysis.uplinks.iter();
-        uplinks.any(|uplink| uplink.carries(from, to))
-    };
-    let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
 
-    for pair in analysis
-        .effects
-        .pairs
-        .iter()
-        .filter(|pair| !is_explained(pair))
-    {
+    let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
+    for pair in &analysis.effects.pairs {
         let (source, sink) = (&pair.source, &pair.sink);
+        let (from, to) = (racks.get(source), racks.get(sink));
+        if analysis.uplinks.iter().any(|uplink| uplink.carries(from, to)) {
+            continue;
+        }
         // Both directions of a pair have one key, whichever host is the source.
         let key = (source.min(sink), source.max(sink));
         both_ways.entry(key).or_default().push(pair);
@@ -133,16 +100,17 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
     let strongest =
         |pairs: &[&PairEffect]| pairs.iter().map(|pair| pair.effect).fold(0.0, f64::min);
     pairs.sort_by(|(_, a), (_, b)| strongest(a).total_cmp(&strongest(b)));
-
-    let third = analysis.references().into_iter().next();
     if pairs.len() > PAIRS_LISTED_MAX {
         return vec![of_many_pairs(&pairs)];
     }
 
-    pairs
-        .into_iter()
-        .map(|((a, b), pairs)| of_pair(a, b, &pairs, third.as_ref()))
-        .collect()
+    let third = analysis.references().into_iter().next();
+    let mut found = Vec::new();
+    for ((a, b), pairs) in pairs {
+        found.push(of_pair(a, b, &pairs, third.as_ref()));
+    }
+
+    found
 }
 
 /// Pairs that have a finding each; of more, the cause is no single path.
@@ -151,34 +119,29 @@ const PAIRS_LISTED_MAX: usize = 8;
 fn of_many_pairs(pairs: &[((&HostId, &HostId), Vec<&PairEffect>)]) -> Finding {
     let next = "name the racks in the inventory, and `linerate fleet run mesh --mode isolated`: \
                 pairs that are fast alone share a part of the network";
-    let mut finding =
-        findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
+    let subject = format!("{} pairs", pairs.len());
+    let mut finding = findings::PAIR.about(subject, Confidence::Medium, next);
     finding.title = "Many pairs are slow, and their hosts are not".to_owned();
 
-    let worst = pairs
-        .iter()
-        .take(PAIRS_LISTED_MAX)
-        .filter_map(|(_, pairs)| pairs.first());
-    because(
-        finding,
-        worst.map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect))),
-    )
+    let worst = pairs.iter().take(PAIRS_LISTED_MAX);
+    because(finding, worst.map(|(_, pairs)| of_direction(pairs[0])))
+}
+
+/// `h1 to h2: -50 %`
+fn of_direction(pair: &PairEffect) -> String {
+    format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect))
 }
 
 fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>) -> Finding {
-    let statements = pairs
-        .iter()
-        .map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect)));
+    let statements = pairs.iter().map(|pair| of_direction(pair));
     // A pair between good hosts is decided; another one may be slow by either of its hosts.
     if pairs.iter().any(|pair| pair.suspect == PairSuspect::Pair) {
         let next = format!(
             "`linerate fleet run pairs --pairs {a}:{b} -P 8`: two clusters of rates are one bad \
              member of a group"
         );
-        return because(
-            findings::PAIR.about(format!("{a} and {b}"), Confidence::High, next),
-            statements,
-        );
+        let finding = findings::PAIR.about(format!("{a} and {b}"), Confidence::High, next);
+        return because(finding, statements);
     }
 
     let next = match third {

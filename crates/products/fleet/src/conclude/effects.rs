@@ -6,15 +6,15 @@ use linerate_model::fleet::{
     Cell, EndEffect, FleetEffects, HostEffect, HostId, PairEffect, PairSuspect,
 };
 
+use super::blocks::Reference;
 use super::blocks::{SlowUplink, slow_uplinks};
-use super::known_good::KnownGood;
+use super::matrix::KnownGood;
 use super::matrix::{Entry, Matrix};
-use super::reference::Reference;
 use linerate_model::outliers::{Candidate, Gates, residual_scale, slow};
 use linerate_model::stats::median;
 
 /// Effects in the cells of one path and variant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Analysis {
     /// Effects of hosts and pairs.
     pub effects: FleetEffects,
@@ -31,19 +31,18 @@ pub struct Analysis {
 pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Analysis> {
     let first = cells.first()?;
     let matrix = Matrix::of(cells);
-    let racks: Vec<Option<&str>> = matrix
-        .hosts
-        .iter()
-        .map(|host| racks.get(host).map(String::as_str))
-        .collect();
+    let mut rack_of = Vec::new();
+    for host in &matrix.hosts {
+        rack_of.push(racks.get(host).map(String::as_str));
+    }
 
     let clearance = KnownGood::of(&matrix)?;
-    let reference = Reference::of(&matrix, &clearance, &racks);
+    let reference = Reference::of(&matrix, &clearance, &rack_of);
     let fit = Fit::new(&matrix, &clearance, reference.rate);
-    let scale = fit.scale(&reference, &racks);
+    let scale = fit.scale(&reference, &rack_of);
     let gates = Gates { scale };
     let (hosts, pairs) = fit.judged(&gates);
-    let uplinks = slow_uplinks(&matrix, &clearance, &racks, reference.rate, &gates);
+    let uplinks = slow_uplinks(&matrix, &clearance, &rack_of, reference.rate, &gates);
     let effects = FleetEffects {
         path: first.task.path.to_string(),
         variant: first.task.variant.to_string(),
@@ -78,7 +77,7 @@ struct Fit<'a> {
 }
 
 /// One direction of a host.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct End {
     is_cleared: bool,
     /// Median over its cells with cleared ends; absent without one.
@@ -95,71 +94,38 @@ impl<'a> Fit<'a> {
             let distance = entry.ln - reference;
             // Cells with good sinks show the source; those of other sinks may be slow by either
             // end.
-            if let Some(sent) = sent
-                .get_mut(entry.source)
-                .filter(|_| clearance.has_sink(entry))
-            {
-                sent.push(distance);
+            if clearance.sinks[entry.sink] {
+                sent[entry.source].push(distance);
             }
-
-            if let Some(received) = received
-                .get_mut(entry.sink)
-                .filter(|_| clearance.has_source(entry))
-            {
-                received.push(distance);
+            if clearance.sources[entry.source] {
+                received[entry.sink].push(distance);
             }
         }
 
-        let end = |(distances, is_cleared): (Vec<f64>, &bool)| {
-            // Else one slow pair would be an effect of both of its ends.
-            let effect = if *is_cleared {
-                Some(0.0)
-            } else {
-                median(&distances)
-            };
-            End {
-                is_cleared: *is_cleared,
-                effect,
-                cells: distances.len(),
-            }
-        };
-        let sends = sent.into_iter().zip(&clearance.sources).map(end).collect();
-
-        let receives = received
-            .into_iter()
-            .zip(&clearance.sinks)
-            .map(end)
-            .collect();
         Self {
             matrix,
             clearance,
             reference,
-            sends,
-            receives,
+            sends: ends(&sent, &clearance.sources),
+            receives: ends(&received, &clearance.sinks),
         }
     }
 
     /// Scale of the residuals of good blocks and good cells.
     fn scale(&self, reference: &Reference<'_>, racks: &[Option<&str>]) -> f64 {
-        let rack = |host: usize| racks.get(host).copied().flatten();
         let (mut cleared, mut all) = (Vec::new(), Vec::new());
-
         for entry in &self.matrix.entries {
-            let effects = self
-                .sends
-                .get(entry.source)
-                .zip(self.receives.get(entry.sink));
-            let effects = effects.and_then(|(sends, receives)| sends.effect.zip(receives.effect));
-            let Some((sends, receives)) = effects else {
+            let ends = (&self.sends[entry.source], &self.receives[entry.sink]);
+            let (Some(sends), Some(receives)) = (ends.0.effect, ends.1.effect) else {
                 continue;
             };
             let residual = entry.ln - self.reference - sends.min(receives).min(0.0);
-            let block = (rack(entry.source), rack(entry.sink));
+            let block = (racks[entry.source], racks[entry.sink]);
             let Some(residual) = reference.within_block(block, residual) else {
                 continue;
             };
-            all.push(residual);
 
+            all.push(residual);
             if self.clearance.has_both(entry) {
                 cleared.push(residual);
             }
@@ -168,130 +134,135 @@ impl<'a> Fit<'a> {
         residual_scale(&cleared, &all)
     }
 
-    /// Suspect that alone can explain a slow entry, and the distance of its rate to the reference,
-    /// in the logarithm.
-    fn suspect(&self, entry: &Entry) -> Option<(PairSuspect, f64)> {
-        let distance = entry.ln - self.reference;
+    /// Suspect that alone can explain a slow entry.
+    fn suspect(&self, entry: &Entry) -> Option<PairSuspect> {
         // Two good ends leave the path between them as the only cause.
         if self.clearance.has_both(entry) {
-            return Some((PairSuspect::Pair, distance));
+            return Some(PairSuspect::Pair);
         }
 
-        let sends = self.sends.get(entry.source)?;
-        let receives = self.receives.get(entry.sink)?;
+        let (sends, receives) = (&self.sends[entry.source], &self.receives[entry.sink]);
         let is_undecided = sends.effect.is_none() && receives.effect.is_none();
-        is_undecided.then_some((PairSuspect::OneOfTwo, distance))
+        is_undecided.then_some(PairSuspect::OneOfTwo)
     }
 
     /// All effects with their significance, and the slow pairs.
     fn judged(&self, gates: &Gates) -> (Vec<HostEffect>, Vec<PairEffect>) {
-        let pairs: Vec<(&Entry, PairSuspect, f64)> = self
-            .matrix
-            .entries
-            .iter()
-            .filter_map(|entry| {
-                self.suspect(entry)
-                    .map(|(suspect, effect)| (entry, suspect, effect))
-            })
-            .collect();
-        let of_end = |end: &End| Candidate {
-            effect: end.effect.unwrap_or(0.0),
-            cells: end.cells,
-        };
-        let ends = self.sends.iter().chain(&self.receives).map(of_end);
-        let of_pair = pairs.iter().map(|(.., effect)| Candidate {
-            effect: *effect,
-            cells: 0,
-        });
         // Ends and pairs are candidates of one correction: all of them are tested on the same
-        // cells.
-        let judged = slow(&ends.chain(of_pair).collect::<Vec<_>>(), gates);
-        let hosts = self.matrix.hosts.len();
-        // Positions: the sending ends, the receiving ends, then the pairs.
+        // cells. Positions: the sending ends, the receiving ends, then the pairs.
+        let mut candidates = Vec::new();
+        for end in self.sends.iter().chain(&self.receives) {
+            candidates.push(Candidate {
+                effect: end.effect.unwrap_or(0.0),
+                cells: end.cells,
+            });
+        }
+        let mut pairs = Vec::new();
+        for entry in &self.matrix.entries {
+            if let Some(suspect) = self.suspect(entry) {
+                let effect = entry.ln - self.reference;
+                candidates.push(Candidate { effect, cells: 0 });
+                pairs.push((entry, suspect));
+            }
+        }
+
+        let judged = slow(&candidates, gates);
         let verdict = |at: usize| judged.get(at).copied().unwrap_or((1.0, false));
         let end = |end: &End, at: usize| {
             let (p, is_slow) = verdict(at);
             let effect = end.effect.map(f64::exp_m1);
-            let cells = u32::try_from(end.cells).unwrap_or(u32::MAX);
-
             EndEffect {
                 is_cleared: end.is_cleared,
                 effect,
-                cells,
+                cells: u32::try_from(end.cells).unwrap_or(u32::MAX),
                 p: effect.map(|_| p),
                 is_slow,
             }
         };
 
-        let ends = self
-            .matrix
-            .hosts
-            .iter()
-            .zip(self.sends.iter().zip(&self.receives))
-            .enumerate();
-        let of_host =
-            |(at, (host, (sends, receives))): (usize, (&HostId, (&End, &End)))| HostEffect {
+        let count = self.matrix.hosts.len();
+        let mut hosts = Vec::new();
+        for (at, host) in self.matrix.hosts.iter().enumerate() {
+            hosts.push(HostEffect {
                 host: host.clone(),
-                sends: end(sends, at),
-                receives: end(receives, hosts + at),
-            };
-        let effects = ends.map(of_host).collect();
-        let is_slow = |(at, _): &(usize, &(&Entry, PairSuspect, f64))| verdict(2 * hosts + at).1;
-        let slow = pairs
-            .iter()
-            .enumerate()
-            .filter(is_slow)
-            .map(|(_, pair)| *pair)
-            .collect();
+                sends: end(&self.sends[at], at),
+                receives: end(&self.receives[at], count + at),
+            });
+        }
 
-        (effects, self.named(slow))
+        let places = 2 * count..;
+        let mut slow = Vec::new();
+        for (at, pair) in places.zip(pairs) {
+            if verdict(at).1 {
+                slow.push(pair);
+            }
+        }
+
+        (hosts, self.named(slow))
     }
 
     /// Slow pairs, strongest first, with the names of their hosts. Where no end at all is cleared,
     /// there is no reference.
-    fn named(&self, mut pairs: Vec<(&Entry, PairSuspect, f64)>) -> Vec<PairEffect> {
-        let has_reference = self
-            .matrix
-            .entries
-            .iter()
-            .any(|entry| self.clearance.has_both(entry));
-        pairs.retain(|_| has_reference);
-        pairs.sort_by(|(.., a), (.., b)| a.total_cmp(b));
+    fn named(&self, mut pairs: Vec<(&Entry, PairSuspect)>) -> Vec<PairEffect> {
+        let mut entries = self.matrix.entries.iter();
+        if !entries.any(|entry| self.clearance.has_both(entry)) {
+            return Vec::new();
+        }
 
-        let host = |at: usize| self.matrix.hosts.get(at).cloned();
-        let named = pairs.into_iter().filter_map(|(entry, suspect, effect)| {
-            let (source, sink) = (host(entry.source)?, host(entry.sink)?);
-            Some(PairEffect {
-                source,
-                sink,
-                effect: effect.exp_m1(),
+        pairs.sort_by(|(a, _), (b, _)| a.ln.total_cmp(&b.ln));
+        let mut named = Vec::new();
+        for (entry, suspect) in pairs {
+            named.push(PairEffect {
+                source: self.matrix.hosts[entry.source].clone(),
+                sink: self.matrix.hosts[entry.sink].clone(),
+                effect: (entry.ln - self.reference).exp_m1(),
                 suspect,
-            })
-        });
-        named.collect()
+            });
+        }
+
+        named
     }
 }
 
 impl Analysis {
     /// Hosts that need more tests: slow ends, and ends of pairs that no third host decides.
-    pub fn suspects(&self) -> Vec<HostId> {
-        let slow = self.effects.hosts.iter().filter(|host| is_slow(host));
-        let undecided = self
-            .effects
-            .pairs
-            .iter()
-            .filter(|pair| pair.suspect == PairSuspect::OneOfTwo);
-        let undecided = undecided.flat_map(|pair| [&pair.source, &pair.sink]);
-        let all: BTreeSet<&HostId> = slow.map(|host| &host.host).chain(undecided).collect();
+    pub fn suspects(&self) -> BTreeSet<HostId> {
+        let mut suspects = BTreeSet::new();
+        for host in self.effects.hosts.iter().filter(|host| is_slow(host)) {
+            suspects.insert(host.host.clone());
+        }
+        for pair in &self.effects.pairs {
+            if pair.suspect == PairSuspect::OneOfTwo {
+                suspects.extend([pair.source.clone(), pair.sink.clone()]);
+            }
+        }
 
-        all.into_iter().cloned().collect()
+        suspects
     }
 
     /// Hosts of which both directions are cleared, those of most cells first.
     pub fn references(&self) -> Vec<HostId> {
-        let is_good = |host: &&HostEffect| host.sends.is_cleared && host.receives.is_cleared;
-        let mut good: Vec<&HostEffect> = self.effects.hosts.iter().filter(is_good).collect();
+        let mut good: Vec<&HostEffect> = self.effects.hosts.iter().collect();
+        good.retain(|host| host.sends.is_cleared && host.receives.is_cleared);
         good.sort_by_key(|host| std::cmp::Reverse(host.sends.cells + host.receives.cells));
         good.into_iter().map(|host| host.host.clone()).collect()
     }
+}
+
+/// One direction of each host, by its distances from the reference.
+fn ends(distances: &[Vec<f64>], cleared: &[bool]) -> Vec<End> {
+    let mut ends = Vec::new();
+    for (distances, is_cleared) in distances.iter().zip(cleared) {
+        ends.push(End {
+            is_cleared: *is_cleared,
+            // Else one slow pair would be an effect of both of its ends.
+            effect: match is_cleared {
+                true => Some(0.0),
+                false => median(distances),
+            },
+            cells: distances.len(),
+        });
+    }
+
+    ends
 }

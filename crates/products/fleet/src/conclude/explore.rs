@@ -5,11 +5,11 @@ mod rounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Evidence, Finding};
-use linerate_model::fleet::{Cell, FleetMode, HostId, HostPoisoning, Task};
+use linerate_model::fleet::{Cell, FleetMode, FleetReport, HostId, HostPoisoning};
 
 use super::effects::Analysis;
 use super::ladder as ladder_analysis;
-use super::runner::{FleetOutcome, RoundRunner};
+use super::runner::RoundRunner;
 use crate::plan::{PlannedRun, ladder, sample};
 use rounds::Run;
 
@@ -22,7 +22,7 @@ pub fn explore<R: RoundRunner>(
     planned: &PlannedRun,
     finished: Vec<Cell>,
     runner: &mut R,
-) -> FleetOutcome {
+) -> FleetReport {
     let run = Run::new(planned, finished, runner);
     match planned.plan.topology.hub() {
         Some(hub) => run.ladder(hub),
@@ -52,7 +52,7 @@ pub(crate) fn treatment_name(path: &str, variant: &str) -> String {
 }
 
 impl<R: RoundRunner> Run<'_, R> {
-    fn pairs(mut self) -> FleetOutcome {
+    fn pairs(mut self) -> FleetReport {
         self.tasks(self.planned.tasks.clone());
         self.test_suspects();
         self.conclude()
@@ -62,69 +62,70 @@ impl<R: RoundRunner> Run<'_, R> {
     fn test_suspects(&mut self) {
         for _ in 0..sample::STAGES_MAX {
             let analyses = self.analyses();
-            let suspects: BTreeSet<HostId> = analyses.iter().flat_map(Analysis::suspects).collect();
-            let suspects: Vec<HostId> = suspects
-                .into_iter()
-                .filter(|host| self.alive.contains(host))
-                .collect();
+            let mut suspects: BTreeSet<HostId> = BTreeSet::new();
+            for analysis in &analyses {
+                suspects.extend(analysis.suspects());
+            }
+            suspects.retain(|host| self.alive.contains(host));
             let mut references = analyses.first().map_or_else(Vec::new, Analysis::references);
             references.retain(|host| self.alive.contains(host));
 
-            let known: BTreeSet<Task> = self.cells.keys().cloned().collect();
-            let tasks = sample::adaptive(&self.planned.plan, &suspects, &references, &known);
+            let plan = &self.planned.plan;
+            let mut tasks = sample::adaptive(plan, &suspects, &references);
+            tasks.retain(|task| !self.cells.contains_key(task));
             if tasks.is_empty() || self.ended.is_some() {
                 return;
             }
 
-            self.tasks(tasks);
+            self.tasks(tasks.into_iter().collect());
         }
     }
 
     /// One analysis for each path and variant.
     fn analyses(&self) -> Vec<Analysis> {
         let racks = self.planned.plan.racks();
-        by_treatment(self.cells.values())
-            .into_values()
+        let treatments = by_treatment(self.cells.values()).into_values();
+        treatments
             .filter_map(|cells| super::analyse(&cells, &racks))
             .collect()
     }
 
-    fn conclude(self) -> FleetOutcome {
-        let analyses = self.analyses();
+    fn conclude(self) -> FleetReport {
         let racks = self.planned.plan.racks();
-        let mut findings: Vec<Finding> = Vec::new();
-
-        for analysis in &analyses {
-            let effects = &analysis.effects;
-            let before = findings.len();
-            findings.extend(super::findings(analysis, &racks));
-
-            // Hosts behind a slow uplink are a group that is explained.
-            if analysis.uplinks.is_empty() {
-                let is_of = |cell: &&Cell| {
-                    *cell.task.path == effects.path && *cell.task.variant == effects.variant
-                };
-                let cells: Vec<&Cell> = self.cells.values().filter(is_of).collect();
-                findings.extend(self.groups(&cells, None));
-            }
-
-            if analyses.len() > 1 {
-                let place = Evidence::statement(treatment_name(&effects.path, &effects.variant));
-                findings
-                    .iter_mut()
-                    .skip(before)
-                    .for_each(|finding| finding.evidence.insert(0, place.clone()));
+        let mut all: Vec<Finding> = Vec::new();
+        let mut effects = Vec::new();
+        let treatments = by_treatment(self.cells.values());
+        let mut analyses = Vec::new();
+        for ((path, variant), cells) in treatments {
+            if let Some(analysis) = super::analyse(&cells, &racks) {
+                analyses.push((treatment_name(path, variant), cells, analysis));
             }
         }
 
-        let effects = analyses
-            .into_iter()
-            .map(|analysis| analysis.effects)
-            .collect();
-        self.into_outcome(findings, effects, Vec::new(), Vec::new())
+        let is_one = analyses.len() < 2;
+        for (place, cells, analysis) in analyses {
+            let mut findings = super::findings(&analysis, &racks);
+            // Hosts behind a slow uplink are a group that is explained.
+            if analysis.uplinks.is_empty() {
+                findings.extend(self.groups(&cells, None));
+            }
+
+            for finding in &mut findings {
+                if !is_one {
+                    let place = Evidence::statement(place.clone());
+                    finding.evidence.insert(0, place);
+                }
+            }
+            all.extend(findings);
+            effects.push(analysis.effects);
+        }
+
+        let mut report = self.into_report(all);
+        report.effects = effects;
+        report
     }
 
-    fn ladder(mut self, hub: &HostId) -> FleetOutcome {
+    fn ladder(mut self, hub: &HostId) -> FleetReport {
         let planned = self.planned;
         let steps = ladder::among(planned.steps.clone(), &self.alive, &self.finished());
         self.steps(&steps);
@@ -141,35 +142,30 @@ impl<R: RoundRunner> Run<'_, R> {
                 steps.retain(|step| step.path == *path && step.variant == *variant);
                 self.steps(&steps);
 
-                let Some((rates, finding)) =
-                    ladder_analysis::poisoning(&steps, &suspect, &self.cells)
-                else {
-                    continue;
-                };
-                poisonings.push(HostPoisoning {
-                    direction,
-                    suspect: suspect.clone(),
-                    rates,
-                });
-                findings.extend(finding);
+                let found = ladder_analysis::poisoning(&steps, &suspect, &self.cells);
+                if let Some((rates, finding)) = found {
+                    findings.extend(finding);
+                    poisonings.push(HostPoisoning {
+                        direction,
+                        suspect: suspect.clone(),
+                        rates,
+                    });
+                }
             }
         }
 
         findings.extend(ladder_analysis::findings(hub, &rows));
-        let alone = ladder_analysis::alone(&steps, &self.cells);
-        findings.extend(
-            alone
-                .iter()
-                .filter_map(|cells| self.groups(cells, Some(hub))),
-        );
+        for cells in ladder_analysis::alone(&steps, &self.cells) {
+            findings.extend(self.groups(&cells, Some(hub)));
+        }
 
         // Without the rate of the link neither direction can be called full.
-        let line_bps = self.runner.link_bps(hub);
-        findings.extend(
-            line_bps
-                .map(|bps| ladder_analysis::asymmetries(hub, &rows, bps))
-                .unwrap_or_default(),
-        );
-        self.into_outcome(findings, Vec::new(), rows, poisonings)
+        if let Some(bps) = self.runner.link_bps(hub) {
+            findings.extend(ladder_analysis::asymmetries(hub, &rows, bps));
+        }
+        let mut report = self.into_report(findings);
+        report.ladder = rows;
+        report.poisonings = poisonings;
+        report
     }
 }

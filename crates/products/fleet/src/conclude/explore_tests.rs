@@ -13,13 +13,14 @@ use super::ladder::{asymmetry, queues};
 use super::{analyse, findings, groups, headline};
 use proptest::prelude::*;
 
-use super::{FleetOutcome, explore};
+use super::explore;
 use crate::fixtures::{FakeNetwork, GIGABIT, cell, host, mesh, racked};
 use crate::plan::{FleetPlan, PlannedRun};
 use crate::spec::Topology;
+use linerate_model::fleet::FleetReport;
 
 /// A run on a network that `change` makes worse.
-fn run(plan: &FleetPlan, seed: u64, change: impl FnOnce(&mut FakeNetwork)) -> FleetOutcome {
+fn run(plan: &FleetPlan, seed: u64, change: impl FnOnce(&mut FakeNetwork)) -> FleetReport {
     let mut network = FakeNetwork::new(plan, seed);
     change(&mut network);
     explore(
@@ -32,7 +33,7 @@ fn run(plan: &FleetPlan, seed: u64, change: impl FnOnce(&mut FakeNetwork)) -> Fl
     )
 }
 
-fn ids(outcome: &FleetOutcome) -> Vec<String> {
+fn ids(outcome: &FleetReport) -> Vec<String> {
     outcome
         .findings
         .iter()
@@ -103,7 +104,7 @@ fn assert_found(expected: &str, change: impl Fn(&mut FakeNetwork)) {
             outcome.effects
         );
         outcome.findings.iter().for_each(assert_useful);
-        assert_eq!((outcome.rounds, outcome.cells.len()), (7, 56));
+        assert_eq!((outcome.header.rounds, outcome.cells.len()), (7, 56));
     }
 }
 
@@ -356,9 +357,9 @@ fn sampled_fleet_finds_a_slow_host_with_few_rounds() {
     });
     assert_eq!(ids(&outcome), ["FLT-01 h17"]);
     assert!(
-        (7..=9).contains(&outcome.rounds),
+        (7..=9).contains(&outcome.header.rounds),
         "{} rounds",
-        outcome.rounds
+        outcome.header.rounds
     );
 }
 
@@ -377,7 +378,11 @@ fn many_suspects_are_tested_with_different_references() {
         .into_iter()
         .filter(|text| !text.starts_with("FLT-11"));
     assert_eq!(found.collect::<BTreeSet<String>>(), expected);
-    assert!(outcome.rounds <= 6 + 2 * 6, "{} rounds", outcome.rounds);
+    assert!(
+        outcome.header.rounds <= 6 + 2 * 6,
+        "{} rounds",
+        outcome.header.rounds
+    );
 }
 
 #[test]
@@ -404,7 +409,7 @@ fn reasons(cells: &[Cell]) -> BTreeSet<NotRunReason> {
     cells.iter().filter_map(reason).collect()
 }
 
-fn measured(outcome: &FleetOutcome) -> usize {
+fn measured(outcome: &FleetReport) -> usize {
     outcome
         .cells
         .iter()
@@ -418,7 +423,7 @@ fn tests_of_a_host_that_was_late_run_once_more() {
     let outcome = run(&plan, 1, |network| {
         network.slow_control = Some((host("h2"), vec![2, 4]));
     });
-    assert_eq!((outcome.rounds, measured(&outcome)), (9, 56));
+    assert_eq!((outcome.header.rounds, measured(&outcome)), (9, 56));
 
     let caught_up = |cell: &&Cell| {
         cell.measurement()
@@ -428,7 +433,11 @@ fn tests_of_a_host_that_was_late_run_once_more() {
     let outcome = run(&plan, 1, |network| {
         network.slow_control = Some((host("h2"), vec![2, 7]));
     });
-    assert_eq!((outcome.rounds, measured(&outcome)), (8, 54), "late twice");
+    assert_eq!(
+        (outcome.header.rounds, measured(&outcome)),
+        (8, 54),
+        "late twice"
+    );
     assert_eq!(
         reasons(&outcome.cells),
         BTreeSet::from([NotRunReason::SlowControl])
@@ -450,14 +459,18 @@ fn host_that_leaves_costs_its_own_cells_only() {
         network.alive.insert(host("h5"), 3);
     });
     assert_eq!(
-        (outcome.rounds, measured(&outcome), outcome.cells.len()),
+        (
+            outcome.header.rounds,
+            measured(&outcome),
+            outcome.cells.len()
+        ),
         (7, 56 - 8, 56)
     );
     assert_eq!(
         reasons(&outcome.cells),
         BTreeSet::from([NotRunReason::Unreachable])
     );
-    assert!(outcome.ended.is_none() && outcome.findings.is_empty());
+    assert!(outcome.header.ended.is_none() && outcome.findings.is_empty());
 }
 
 #[test]
@@ -468,10 +481,14 @@ fn budget_and_cancel_end_a_run_with_a_reason_for_every_cell() {
     };
     let outcome = run(&plan, 1, |_| {});
     assert_eq!(
-        (outcome.rounds, measured(&outcome), outcome.cells.len()),
+        (
+            outcome.header.rounds,
+            measured(&outcome),
+            outcome.cells.len()
+        ),
         (3, 24, 56)
     );
-    let ended = outcome.ended.as_ref().map(|ended| ended.reason);
+    let ended = outcome.header.ended.as_ref().map(|ended| ended.reason);
     assert_eq!(
         (ended, reasons(&outcome.cells)),
         (Some(NotRunReason::Budget), [NotRunReason::Budget].into())
@@ -479,11 +496,15 @@ fn budget_and_cancel_end_a_run_with_a_reason_for_every_cell() {
 
     let outcome = run(&mesh(8), 1, |network| network.cancelled_at = Some(5));
     assert_eq!(
-        (outcome.rounds, measured(&outcome), outcome.cells.len()),
+        (
+            outcome.header.rounds,
+            measured(&outcome),
+            outcome.cells.len()
+        ),
         (5, 40, 56)
     );
     assert_eq!(reasons(&outcome.cells), [NotRunReason::Cancelled].into());
-    let ended = outcome.ended.as_ref().map(|ended| ended.reason);
+    let ended = outcome.header.ended.as_ref().map(|ended| ended.reason);
     assert_eq!(ended, Some(NotRunReason::Cancelled));
 }
 
@@ -494,7 +515,7 @@ fn resumed_run_starts_what_has_no_result_and_nothing_else() {
     let mut network = FakeNetwork::new(&plan, 2);
     let whole = explore(&PlannedRun::new(plan), part.cells.clone(), &mut network);
     assert_eq!(
-        (whole.rounds, measured(&whole), whole.cells.len()),
+        (whole.header.rounds, measured(&whole), whole.cells.len()),
         (4, 56, 56)
     );
 
@@ -543,7 +564,7 @@ fn step_of_a_ladder_with_a_late_host_runs_once_more_as_a_whole() {
         network.receives.insert(host("h1"), 10.0 * GIGABIT);
         network.slow_control = Some((host("h4"), vec![10]));
     });
-    assert_eq!(outcome.rounds, 8 + 3 + 1);
+    assert_eq!(outcome.header.rounds, 8 + 3 + 1);
     assert_eq!(measured(&outcome), outcome.cells.len());
     assert_eq!(
         outcome
@@ -578,7 +599,10 @@ fn resumed_ladder_keeps_the_steps_of_a_host_that_left_since() {
     network.alive.insert(left.clone(), 0);
 
     let whole = explore(&PlannedRun::new(plan), part.cells.clone(), &mut network);
-    assert_eq!(whole.rounds, 1, "all others without the one that left");
+    assert_eq!(
+        whole.header.rounds, 1,
+        "all others without the one that left"
+    );
     assert_eq!(
         whole.ladder.iter().map(|row| row.level).collect::<Vec<_>>(),
         [1, 2, 4, 7]

@@ -7,7 +7,7 @@ pub const NO_FINDING: &str = "no host or pair is an outlier";
 
 /// A finding before it has a subject.
 pub(super) struct Template {
-    pub(super) id: &'static str,
+    pub id: &'static str,
     severity: Severity,
     title: &'static str,
     explanation: &'static str,
@@ -182,10 +182,17 @@ pub(crate) fn because(
     mut finding: Finding,
     statements: impl IntoIterator<Item = String>,
 ) -> Finding {
+    for statement in statements {
+        finding.evidence.push(Evidence::statement(statement));
+    }
+
     finding
-        .evidence
-        .extend(statements.into_iter().map(Evidence::statement));
-    finding
+}
+
+/// Evidence of a finding on one line.
+pub(crate) fn seen(finding: &Finding) -> String {
+    let seen: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
+    seen.join("; ")
 }
 
 /// Adds a value and what it was compared with.
@@ -203,21 +210,13 @@ pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
 /// The first line of a report: the strongest finding. `is_whole`: all cells have a result, so that
 /// what was not found is not there.
 pub fn headline(findings: &[Finding], is_whole: bool) -> String {
-    match findings {
-        [] => NO_FINDING.to_owned(),
-        [only] if !is_whole => format!("{}: {} ({})", only.subject, only.title, only.id),
-        [only] => format!(
-            "{}: {} ({}); nothing else was found",
-            only.subject, only.title, only.id
-        ),
-        [first, others @ ..] => {
-            format!(
-                "{}: {} ({}), and {} more findings",
-                first.subject,
-                first.title,
-                first.id,
-                others.len()
-            )
-        }
-    }
+    let Some(first) = findings.first() else {
+        return NO_FINDING.to_owned();
+    };
+    let others = match findings.len() - 1 {
+        0 if is_whole => "; nothing else was found".to_owned(),
+        0 => String::new(),
+        others => format!(", and {others} more findings"),
+    };
+    format!("{}: {} ({}){others}", first.subject, first.title, first.id)
 }

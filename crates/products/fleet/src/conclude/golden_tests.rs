@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_model::finding::Confidence;
 use linerate_model::fleet::Cell;
 
-use super::fairness::jain;
-use super::hash_collision::{estimate, occupied, probability};
+use super::hash_collision::{estimate, occupied, probabilities};
+use super::ladder::jain;
 use super::{analyse, findings, groups};
 use crate::fixtures::{cell, host, pair_cells};
 
@@ -145,7 +145,7 @@ fn ten_flows_occupy_some_of_the_queues() {
             "{queues} queues"
         );
         assert!(
-            (probability(10, 10, queues) - apart).abs() < 0.005,
+            (probabilities(10, queues)[10] - apart).abs() < 0.005,
             "{queues} queues"
         );
     }

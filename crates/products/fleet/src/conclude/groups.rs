@@ -1,18 +1,20 @@
 //! Two groups of hosts whose rates differ.
 
+use std::collections::BTreeMap;
+
+use super::findings::{self, because};
+use super::matrix::KnownGood;
+use super::matrix::{Entry, Matrix};
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{Cell, HostId};
 use linerate_model::numbers::change;
+use linerate_model::outliers::MEDIAN_FACTOR;
+pub(super) use linerate_model::outliers::scale;
+use linerate_model::stats::median;
 use serde::Serialize;
 
-use super::findings::{self, because};
-use super::known_good::KnownGood;
-use super::matrix::Matrix;
-use super::spread::{GAP_MIN_LN, median_error, scale};
-use linerate_model::stats::median;
-
 /// Two groups.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub struct Groups {
     /// Hosts of the faster group, in the order of their ids.
     pub fast: Vec<HostId>,
@@ -41,10 +43,7 @@ pub(super) fn split(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     }
 
     sorted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    let gaps = sorted
-        .iter()
-        .zip(sorted.iter().skip(1))
-        .map(|((_, low), (_, high))| high - low);
+    let gaps = sorted.windows(2).map(|pair| pair[1].1 - pair[0].1);
     let (at, gap_ln) = gaps.enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let (slow, fast) = sorted.split_at_checked(at + 1)?;
     let values =
@@ -53,19 +52,19 @@ pub(super) fn split(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     // The larger scale counts: one wide group makes the gap less clear.
     let scale_ln = scale(&low)?.max(scale(&high)?);
     let is_clear = gap_ln > GAP_MIN_LN.max(SCALES_MIN * scale_ln.max(error));
+    if !is_clear || slow.len() < MEMBERS_MIN || fast.len() < MEMBERS_MIN {
+        return None;
+    }
 
     let hosts = |group: &[(&HostId, f64)]| -> Vec<HostId> {
         let mut hosts: Vec<HostId> = group.iter().map(|(host, _)| (*host).clone()).collect();
         hosts.sort_unstable();
         hosts
     };
-    let effect = (median(&low)? - median(&high)?).exp_m1();
-    let is_split = is_clear && slow.len() >= MEMBERS_MIN && fast.len() >= MEMBERS_MIN;
-
-    is_split.then(|| Groups {
+    Some(Groups {
         fast: hosts(fast),
         slow: hosts(slow),
-        effect,
+        effect: (median(&low)? - median(&high)?).exp_m1(),
         gap_ln,
         scale_ln,
     })
@@ -77,45 +76,37 @@ const REPETITIONS_SURE: usize = 3;
 /// The two groups that the hosts of a mesh, or the hosts around the hub of a ladder, form.
 pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding)> {
     let groups = groups_of(cells, hub)?;
-    let mut repetitions: Vec<u32> = cells.iter().map(|cell| cell.task.repetition).collect();
-    repetitions.sort_unstable();
-    repetitions.dedup();
+    let mut repetitions: BTreeMap<u32, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        let of = repetitions.entry(cell.task.repetition).or_default();
+        of.push(cell);
+    }
 
-    let shown = repetitions.iter().filter(|repetition| {
-        let of: Vec<&Cell> = cells
-            .iter()
-            .filter(|cell| cell.task.repetition == **repetition)
-            .copied()
-            .collect();
+    let mut shown = 0;
+    for of in repetitions.values() {
         // The same slow hosts in each repetition exclude a gap by chance.
-        groups_of(&of, hub).is_some_and(|found| found.slow == groups.slow)
-    });
-    let shown = shown.count();
-    let is_sure = shown >= REPETITIONS_SURE && shown == repetitions.len();
-    let confidence = if is_sure {
-        Confidence::High
-    } else {
-        Confidence::Medium
+        if groups_of(of, hub).is_some_and(|found| found.slow == groups.slow) {
+            shown += 1;
+        }
+    }
+    let confidence = match repetitions.len() {
+        all @ REPETITIONS_SURE.. if shown == all => Confidence::High,
+        _ => Confidence::Medium,
     };
 
-    let (Some(slow), Some(fast)) = (groups.slow.first(), groups.fast.first()) else {
-        return None;
-    };
+    let (slow, fast) = (groups.slow.first()?, groups.fast.first()?);
     let next = format!(
         "on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of \
          both files"
     );
-
     let names = |hosts: &[HostId]| {
-        hosts
-            .iter()
-            .map(HostId::as_str)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let names: Vec<&str> = hosts.iter().map(HostId::as_str).collect();
+        names.join(", ")
     };
+    let slow = names(&groups.slow);
     let statements = [
         format!("faster: {}", names(&groups.fast)),
-        format!("slower, {}: {}", change(groups.effect), names(&groups.slow)),
+        format!("slower, {}: {slow}", change(groups.effect)),
         format!(
             "gap {:.1} %, scale inside {:.1} %",
             groups.gap_ln.exp_m1() * 100.0,
@@ -123,12 +114,8 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
         ),
         format!("{shown} of {} repetitions show them", repetitions.len()),
     ];
-    let finding = because(
-        findings::GROUPS.about(names(&groups.slow), confidence, next),
-        statements,
-    );
-
-    Some((groups, finding))
+    let finding = findings::GROUPS.about(slow, confidence, next);
+    Some((groups, because(finding, statements)))
 }
 
 /// Cells of a host that show how far they lie apart.
@@ -137,43 +124,50 @@ const CELLS_MIN: usize = 3;
 /// Splits hosts by the median of their rates with good others; of a ladder, with the hub.
 fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
     let matrix = Matrix::of(cells);
-    let rates = host_rates(&matrix, hub)?;
-    let named = matrix.hosts.iter().zip(&rates);
-    let middles: Vec<(HostId, f64)> = named
-        .filter_map(|(host, rates)| Some((host.clone(), median(rates)?.exp())))
-        .collect();
+    let mut middles = Vec::new();
+    let mut errors = Vec::new();
+    for (host, rates) in matrix.hosts.iter().zip(host_rates(&matrix, hub)?) {
+        if let Some(middle) = median(&rates) {
+            middles.push((host.clone(), middle.exp()));
+        }
+        if rates.len() >= CELLS_MIN {
+            errors.extend(median_error(&rates));
+        }
+    }
 
-    let errors = rates
-        .iter()
-        .filter(|rates| rates.len() >= CELLS_MIN)
-        .filter_map(|rates| median_error(rates));
-    let error = median(&errors.collect::<Vec<_>>()).unwrap_or(0.0);
-    split(&middles, error)
+    split(&middles, median(&errors).unwrap_or(0.0))
 }
 
 /// Logarithms of the rates of each host that count for it.
 fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
-    // A cell with a slow partner says nothing about this host.
     let clearance = KnownGood::of(matrix)?;
-    let is_hub = |at: usize| matrix.hosts.get(at) == hub;
     let mut rates = vec![Vec::new(); matrix.hosts.len()];
 
     for entry in &matrix.entries {
+        let Entry { source, sink, ln } = *entry;
+        // A cell with a slow partner says nothing about this host.
         let ends = [
-            (entry.source, entry.sink, clearance.has_sink(entry)),
-            (entry.sink, entry.source, clearance.has_source(entry)),
+            (source, sink, clearance.sinks[sink]),
+            (sink, source, clearance.sources[source]),
         ];
         for (own, other, is_good) in ends {
-            let is_counted = if hub.is_some() {
-                is_hub(other)
-            } else {
-                is_good
+            let is_counted = match hub {
+                Some(hub) => matrix.hosts[other] == *hub,
+                None => is_good,
             };
-            if let Some(rates) = rates.get_mut(own).filter(|_| is_counted) {
-                rates.push(entry.ln);
+            if is_counted {
+                rates[own].push(ln);
             }
         }
     }
 
     Some(rates)
+}
+
+/// Narrowest gap between two groups of rates: 5 %, in the logarithm.
+pub(super) const GAP_MIN_LN: f64 = 0.048_790_164_169_432;
+
+/// Standard error of the median; `None` without values.
+fn median_error(values: &[f64]) -> Option<f64> {
+    Some(MEDIAN_FACTOR * scale(values)? / (values.len() as f64).sqrt())
 }

@@ -7,25 +7,13 @@ use linerate_model::stats::median;
 
 /// Expected number of `queues` that `flows` flows occupy.
 pub fn occupied(flows: u32, queues: u32) -> f64 {
-    let queues = f64::from(queues);
-    if queues < 1.0 {
-        0.0
-    } else {
-        queues * (1.0 - (1.0 - 1.0 / queues).powf(f64::from(flows)))
-    }
+    let queues = f64::from(queues.max(1));
+    queues * (1.0 - (1.0 - 1.0 / queues).powf(f64::from(flows)))
 }
 
-/// Probability that `flows` flows occupy exactly `taken` of `queues`: S(k, m) · n! / ((n − m)! ·
-/// nᵏ), with Stirling numbers of the second kind.
-pub fn probability(taken: u32, flows: u32, queues: u32) -> f64 {
-    probabilities(flows, queues)
-        .get(taken as usize)
-        .copied()
-        .unwrap_or(0.0)
-}
-
-/// Probability of each number of occupied queues, computed flow by flow.
-fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
+/// Probability that `flows` flows, at most 256, occupy exactly each number of `queues`: S(k, m) · n!
+/// / ((n − m)! · nᵏ), with Stirling numbers of the second kind, computed flow by flow.
+pub(super) fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
     let flows = flows.min(FLOWS_MAX) as usize;
     let queues = f64::from(queues.max(1));
     let mut chances = vec![0.0; flows + 1];
@@ -47,7 +35,7 @@ fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
 }
 
 /// Number of queues that a series of sums suggests.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub struct QueueEstimate {
     /// Flows at the same time.
     pub flows: u32,
@@ -86,32 +74,23 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
         return None;
     }
 
-    let multiples: Option<Vec<u32>> = sums_bps
-        .iter()
-        .map(|sum| multiple(*sum / single_bps, flows))
-        .collect();
-    let multiples = multiples?;
+    let mut multiples = Vec::new();
+    for sum in sums_bps {
+        multiples.push(multiple(*sum / single_bps, flows)?);
+    }
     // Fewer queues than the largest multiple cannot have carried it.
     let least = multiples.iter().copied().max()?;
 
-    let likelihood = |queues: u32| -> f64 {
-        multiples
-            .iter()
-            .map(|multiple| probability(*multiple, flows, queues).ln())
-            .sum()
-    };
-    let likelihoods: Vec<(u32, f64)> = (least..=QUEUES_MAX)
-        .map(|queues| (queues, likelihood(queues)))
-        .collect();
-    let (queues, best) = likelihoods
-        .iter()
-        .copied()
-        .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    let kept = likelihoods
-        .iter()
-        .filter(|(_, ln)| best - ln <= LN_FALL_MAX)
-        .map(|(queues, _)| *queues);
-    let (queues_min, queues_max) = (kept.clone().min()?, kept.max()?);
+    let mut likelihoods: Vec<(u32, f64)> = Vec::new();
+    for queues in least..=QUEUES_MAX {
+        let chances = probabilities(flows, queues);
+        let ln = multiples.iter().map(|taken| chances[*taken as usize].ln());
+        likelihoods.push((queues, ln.sum()));
+    }
+    let most_likely = likelihoods.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (queues, best) = *most_likely?;
+    likelihoods.retain(|(_, ln)| best - ln <= LN_FALL_MAX);
+    let (queues_min, queues_max) = (likelihoods.first()?.0, likelihoods.last()?.0);
     // The likelihood may still rise at the largest number that is tried, so it is no estimate.
     let is_limited = |queues: &u32| *queues < QUEUES_MAX;
 
@@ -128,11 +107,7 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
 impl QueueEstimate {
     /// Flows shared queues: less than all of them ran at the rate of one.
     pub fn has_collisions(&self) -> bool {
-        let multiples: Vec<f64> = self
-            .multiples
-            .iter()
-            .map(|multiple| f64::from(*multiple))
-            .collect();
+        let multiples: Vec<f64> = self.multiples.iter().copied().map(f64::from).collect();
         median(&multiples).is_some_and(|middle| middle < f64::from(self.flows))
     }
 }
@@ -151,7 +126,8 @@ mod tests {
     #[test]
     fn probabilities_add_up_to_one_and_match_the_mean() {
         for (flows, queues) in [(1, 1), (10, 8), (10, 63), (40, 16)] {
-            let of = |taken| probability(taken, flows, queues);
+            let chances = probabilities(flows, queues);
+            let of = |taken: u32| chances[taken as usize];
             let total: f64 = (0..=flows).map(of).sum();
             let mean: f64 = (0..=flows).map(|taken| f64::from(taken) * of(taken)).sum();
 
@@ -161,8 +137,6 @@ mod tests {
                 "{mean} of {flows} on {queues}"
             );
         }
-
-        assert_eq!(probability(300, 300, 1), 0.0);
     }
 
     #[test]

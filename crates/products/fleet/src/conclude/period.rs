@@ -1,7 +1,7 @@
 //! The period that tests which started together have in common.
 
 /// Amounts that one test moved over time. Times are in ns of one clock.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct TestIntervals {
     /// Actual start.
     pub start_ns: u64,
@@ -12,7 +12,7 @@ pub struct TestIntervals {
 }
 
 /// Bytes of a part of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ByteInterval {
     /// Begin.
     pub start_ns: u64,
@@ -23,7 +23,7 @@ pub struct ByteInterval {
 }
 
 /// A span of time in ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Period {
     /// Begin.
     pub start_ns: u64,
@@ -34,12 +34,9 @@ pub struct Period {
 /// The period from the latest start and the warm-up to the earliest end. `test_ns` is the length of
 /// a test without the warm-up. `None` where that is less than half of a test, and of no tests.
 pub fn common(tests: &[TestIntervals], omit_ns: u64, test_ns: u64) -> Option<Period> {
-    let start_ns = tests
-        .iter()
-        .map(|test| test.start_ns.saturating_add(omit_ns))
-        .max()
-        .unwrap_or(0);
-    let end_ns = tests.iter().map(|test| test.end_ns).min().unwrap_or(0);
+    let start_ns = tests.iter().map(|test| test.start_ns).max()?;
+    let start_ns = start_ns.saturating_add(omit_ns);
+    let end_ns = tests.iter().map(|test| test.end_ns).min()?;
     let common_ns = end_ns.saturating_sub(start_ns);
     let is_enough = common_ns > 0 && common_ns >= test_ns.div_ceil(2);
 
@@ -50,21 +47,20 @@ impl TestIntervals {
     /// Rate in a period in bit/s. Of an interval that is partly in it, the same part of its bytes
     /// counts.
     pub fn rate_bps(&self, period: Period) -> f64 {
-        let length_ns = period.end_ns.saturating_sub(period.start_ns);
-        let within = |interval: &ByteInterval| {
+        let mut bytes = 0.0;
+        for interval in &self.intervals {
             let from_ns = interval.start_ns.max(period.start_ns);
             let to_ns = interval.end_ns.min(period.end_ns);
             // An interval of no length would divide by 0; its bytes then count in no part.
             let whole_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
-            interval.bytes as f64 * (to_ns.saturating_sub(from_ns) as f64 / whole_ns as f64)
-        };
-        let bytes: f64 = self.intervals.iter().map(within).sum();
+            let part = to_ns.saturating_sub(from_ns) as f64 / whole_ns as f64;
+            bytes += interval.bytes as f64 * part;
+        }
 
-        if length_ns == 0 {
-            0.0
-        } else {
-            // Bytes per nanosecond times 8e9 is bit/s.
-            bytes * 8e9 / length_ns as f64
+        // Bytes per nanosecond times 8e9 is bit/s.
+        match period.end_ns.saturating_sub(period.start_ns) {
+            0 => 0.0,
+            length_ns => bytes * 8e9 / length_ns as f64,
         }
     }
 }

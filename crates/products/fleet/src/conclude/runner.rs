@@ -3,15 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::finding::Finding;
-use linerate_model::fleet::{
-    Cell, CellOutcome, FleetEffects, HostId, HostPoisoning, NotRun, NotRunReason, Round,
-};
+use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Round};
 use thiserror::Error;
 
 use super::findings::ranked;
 use super::hosts::HostFindings;
-use super::ladder::LadderRow;
 use super::shared_slot::{self, Forwarder};
 
 /// Runs rounds of tests and reads the clock.
@@ -49,7 +45,7 @@ pub trait RoundRunner {
 }
 
 /// Why no more rounds can be run.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 pub enum RoundError {
     /// The user cancelled the run.
     #[error("cancelled")]
@@ -72,7 +68,7 @@ impl From<RoundError> for NotRun {
 }
 
 /// Where a run is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct FleetProgress {
     /// Rounds that have ended.
     pub rounds_done: usize,
@@ -84,43 +80,23 @@ pub struct FleetProgress {
     pub left: Duration,
 }
 
-/// All results of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FleetOutcome {
-    /// A cell of every task, with a result or a reason, in the order of the tasks.
-    pub cells: Vec<Cell>,
-    /// Effects of hosts and pairs, one for each path and variant; empty of a ladder.
-    pub effects: Vec<FleetEffects>,
-    /// Rows of a ladder.
-    pub ladder: Vec<LadderRow>,
-    /// Effect of each suspect of a ladder on the others.
-    pub poisonings: Vec<HostPoisoning>,
-    /// Findings, strongest first.
-    pub findings: Vec<Finding>,
-    /// Rounds that were run.
-    pub rounds: usize,
-    /// Why the run ended before all of its rounds.
-    pub ended: Option<NotRun>,
-}
+/// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no
+/// result.
+pub fn add_hosts(report: &mut FleetReport, found: &HostFindings, forwarders: &[Forwarder]) {
+    let cells: Vec<&Cell> = report.cells.iter().collect();
+    let mut findings = std::mem::take(&mut report.findings);
+    findings.extend(found.findings.iter().cloned());
+    findings.extend(shared_slot::findings(forwarders, &cells));
+    report.findings = ranked(findings);
 
-impl FleetOutcome {
-    /// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no
-    /// result.
-    pub fn add_hosts(&mut self, found: &HostFindings, forwarders: &[Forwarder]) {
-        let cells: Vec<&Cell> = self.cells.iter().collect();
-        let of_slots = shared_slot::findings(forwarders, &cells);
-        self.findings.extend(found.findings.iter().cloned());
-        self.findings.extend(of_slots);
-        self.findings = ranked(std::mem::take(&mut self.findings));
-
-        for cell in &mut self.cells {
-            let mut ends = [&cell.task.source, &cell.task.sink].into_iter();
-            let excluded = ends.find_map(|host| found.excluded.get_key_value(host));
-            if let Some((host, id)) = excluded {
+    for cell in &mut report.cells {
+        for host in [&cell.task.source, &cell.task.sink] {
+            if let Some(id) = found.excluded.get(host) {
                 cell.outcome = CellOutcome::NotRun(NotRun {
                     reason: NotRunReason::Refused,
                     detail: Some(format!("{host} is excluded ({id})")),
                 });
+                break;
             }
         }
     }

@@ -3,31 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Confidence, Finding};
-use linerate_model::fleet::{Cell, FleetMode, HostId};
+use linerate_model::fleet::{Cell, FleetMode, HostId, Task};
 use linerate_model::numbers::rate;
 
 use super::findings::{self, because, read};
-use super::spread::{GAP_MIN_LN, scale};
+use super::groups::{GAP_MIN_LN, scale};
+use crate::protocol::message::BridgePort;
 use linerate_model::stats::median;
 
 /// A host whose bridge joins others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Forwarder {
     /// The host.
     pub host: HostId,
     /// Name of the path whose addresses it joins.
     pub path: String,
     /// Its ports by the host that each leads to.
-    pub ports: BTreeMap<HostId, Port>,
-}
-
-/// A port of a bridge.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Its device.
-    pub name: String,
-    /// Where its card is on the bus.
-    pub slot: String,
+    pub ports: BTreeMap<HostId, BridgePort>,
 }
 
 const SCALES_MIN: f64 = 4.0;
@@ -44,33 +36,43 @@ pub fn findings(forwarders: &[Forwarder], cells: &[&Cell]) -> Vec<Finding> {
 }
 
 fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
-    let ports = |cell: &Cell| {
-        Some((
-            forwarder.ports.get(&cell.task.source)?,
-            forwarder.ports.get(&cell.task.sink)?,
-        ))
-    };
-    // Tests of a ladder or of the stress mode share hosts, so their rates have other causes.
-    let has_own_hosts = |cell: &&&Cell| !matches!(cell.mode, FleetMode::Ladder | FleetMode::Stress);
-    let of_path = cells
-        .iter()
-        .filter(|cell| *cell.task.path == forwarder.path)
-        .filter(has_own_hosts);
-    let through =
-        of_path.filter_map(|cell| Some((ports(cell)?, *cell, cell.usable()?.goodput_bps)));
-    // Both hosts behind one port exchange frames at the switch and do not pass the bridge.
-    let through = through.filter(|((a, b), _, bps)| a.name != b.name && *bps > 0.0);
-    let (one, two): (Vec<_>, Vec<_>) = through.partition(|((a, b), _, _)| a.slot == b.slot);
-    let rates = |of: &[((&Port, &Port), &Cell, f64)]| {
-        of.iter().map(|(_, _, bps)| bps.ln()).collect::<Vec<f64>>()
-    };
-    let (own, others) = (rates(&one), rates(&two));
-    let (low, high) = (
-        median(&own)?,
-        median(&others).filter(|_| two.len() >= OTHERS_MIN)?,
-    );
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    let mut slots = BTreeSet::new();
+
+    for cell in cells {
+        // Tests of a ladder or of the stress mode share hosts, so their rates have other causes.
+        let shares_hosts = matches!(cell.mode, FleetMode::Ladder | FleetMode::Stress);
+        if shares_hosts || *cell.task.path != forwarder.path {
+            continue;
+        }
+        let ports = forwarder.ports.get(&cell.task.source);
+        let ports = ports.zip(forwarder.ports.get(&cell.task.sink));
+        let (Some((from, to)), Some(measured)) = (ports, cell.usable()) else {
+            continue;
+        };
+        // Both hosts behind one port exchange frames at the switch and do not pass the bridge.
+        let bps = measured.goodput_bps;
+        if from.name == to.name || bps <= 0.0 {
+            continue;
+        }
+
+        if from.slot == to.slot {
+            slots.extend(from.slot.as_deref());
+            own.push(bps.ln());
+            let Task { source, sink, .. } = &cell.task;
+            let (rate, from, to) = (rate(bps), &from.name, &to.name);
+            one.push(format!("{source} to {sink}: {rate} from {from} to {to}"));
+        } else {
+            others.push(bps.ln());
+            two.push(cell);
+        }
+    }
+
+    let (low, high) = (median(&own)?, median(&others)?);
     // The gap has to be larger than the noise of pairs over two cards and than the least gap.
-    if high - low <= GAP_MIN_LN.max(SCALES_MIN * scale(&others)?) {
+    let gap_min = GAP_MIN_LN.max(SCALES_MIN * scale(&others)?);
+    if two.len() < OTHERS_MIN || high - low <= gap_min {
         return None;
     }
 
@@ -78,34 +80,15 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
     let next = format!(
         "on {host}: `linerate doctor` (PCI-03), and move one of the ports to a card in another slot"
     );
-    let slots: BTreeSet<&str> = one
-        .iter()
-        .map(|((port, _), _, _)| port.slot.as_str())
-        .collect();
     let finding = findings::SHARED_SLOT.about(host.as_str(), Confidence::Medium, next);
-
-    let threshold = format!(
-        "{} through two cards ({} tests)",
-        rate(high.exp()),
-        two.len()
-    );
+    let high = rate(high.exp());
+    let threshold = format!("{high} through two cards ({} tests)", two.len());
     let finding = read(finding, "rate through one card", rate(low.exp()), threshold);
 
-    let pairs = one.iter().take(PAIRS_SHOWN).map(|((a, b), cell, bps)| {
-        format!(
-            "{} to {}: {} from {} to {}",
-            cell.task.source,
-            cell.task.sink,
-            rate(*bps),
-            a.name,
-            b.name
-        )
-    });
-    let card = format!(
-        "behind {}",
-        slots.into_iter().collect::<Vec<_>>().join(", ")
-    );
-    Some(because(finding, pairs.chain([card])))
+    one.truncate(PAIRS_SHOWN);
+    let slots: Vec<&str> = slots.into_iter().collect();
+    one.push(format!("behind {}", slots.join(", ")));
+    Some(because(finding, one))
 }
 
 /// Pairs of a finding that are listed.
@@ -118,9 +101,9 @@ mod tests {
 
     /// h2 and h9 are on one card of h0, the others on cards of their own.
     fn forwarder() -> Forwarder {
-        let port = |name: &str, slot: &str| Port {
+        let port = |name: &str, slot: &str| BridgePort {
             name: name.to_owned(),
-            slot: slot.to_owned(),
+            slot: Some(slot.to_owned()),
         };
         let ports = [
             ("h1", "p1", "a"),

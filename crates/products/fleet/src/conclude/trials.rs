@@ -11,48 +11,41 @@ use linerate_model::stored_name;
 /// the run it belongs to, and set there.
 pub fn trial(cell: &Cell) -> Option<Trial> {
     let measurement = cell.measurement()?;
-    let Task {
-        source,
-        sink,
-        path,
-        variant,
-        repetition,
-        ..
-    } = &cell.task;
-    let factors = [
-        ("source", source.as_str()),
-        ("sink", sink.as_str()),
-        ("path", path),
-        ("variant", variant),
-    ];
-    let factors = factors.into_iter().filter(|(_, level)| !level.is_empty());
-
-    let flags: Vec<String> = measurement
-        .flags
-        .iter()
-        .map(|flag| stored_name(*flag))
-        .collect();
-    let (state, reason) = match cell.usable() {
-        Some(_) => (RunState::Complete, None),
-        None => (RunState::Failed, Some(flags.join(", "))),
-    };
-    Some(Trial {
-        repeat: *repetition,
-        factors: factors
-            .map(|(name, level)| (name.to_owned(), level.to_owned()))
-            .collect(),
-        state,
-        reason,
-        flags,
-        measures: cell.usable().map(measures).unwrap_or_default(),
+    let task = &cell.task;
+    let mut trial = Trial {
+        repeat: task.repetition,
         detail: Some(Detail::FleetCell(Box::new(cell.clone()))),
         ..Trial::complete(0)
-    })
+    };
+    for (name, level) in [
+        ("source", task.source.as_str()),
+        ("sink", task.sink.as_str()),
+        ("path", &task.path),
+        ("variant", &task.variant),
+    ] {
+        if !level.is_empty() {
+            trial.factors.insert(name.to_owned(), level.to_owned());
+        }
+    }
+
+    for flag in &measurement.flags {
+        trial.flags.push(stored_name(*flag));
+    }
+    match cell.usable() {
+        Some(usable) => trial.measures = measures(usable),
+        None => {
+            trial.state = RunState::Failed;
+            trial.reason = Some(trial.flags.join(", "));
+        }
+    }
+
+    Some(trial)
 }
 
 /// The source is the client.
 fn measures(measured: &Measurement) -> Vec<Measure> {
-    let values = [
+    let mut measures = Vec::new();
+    for (name, value) in [
         (MeasureName::ReceivedBps, Some(measured.goodput_bps)),
         (
             MeasureName::Retransmits,
@@ -63,9 +56,11 @@ fn measures(measured: &Measurement) -> Vec<Measure> {
             // Microseconds to nanoseconds.
             measured.rtt_us.map(|us| us as f64 * 1e3),
         ),
-    ];
-    let measure = |(name, value): (_, Option<f64>)| Some(Measure::new(name, Way::Forward, value?));
-    values.into_iter().filter_map(measure).collect()
+    ] {
+        measures.extend(value.map(|value| Measure::new(name, Way::Forward, value)));
+    }
+
+    measures
 }
 
 /// The cells of trials, in the order of their tasks; of a task that was run again the last one.
@@ -74,12 +69,15 @@ pub fn cells(trials: &[Trial]) -> Vec<Cell> {
 }
 
 fn by_task(trials: &[Trial]) -> BTreeMap<&Task, Cell> {
-    let cells = trials.iter().filter_map(|trial| match &trial.detail {
-        Some(Detail::FleetCell(cell)) => Some((&cell.task, (**cell).clone())),
-        _ => None,
-    });
-    // A later trial of the same task replaces the earlier one, so a repeated test counts once.
-    cells.collect()
+    let mut cells = BTreeMap::new();
+    for trial in trials {
+        // A later trial of the same task replaces the earlier one, so a repeated test counts once.
+        if let Some(Detail::FleetCell(cell)) = &trial.detail {
+            cells.insert(&cell.task, (**cell).clone());
+        }
+    }
+
+    cells
 }
 
 /// The report without the cells that are trials of its record.

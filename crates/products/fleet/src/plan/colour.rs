@@ -2,55 +2,58 @@
 //! capacity.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
+use super::fleet_plan::FleetPlan;
+use super::rounds::Unit;
 use fastrand::Rng;
+use linerate_model::fleet::FleetMode;
 
 /// Resources that the units of a schedule share. A host has a capacity of one unit, an uplink that
 /// of the pairs it carries.
 pub(super) struct Resources {
     /// Units that may use each resource in one round; at least 1.
-    pub(super) capacity: Vec<u32>,
+    pub capacity: Vec<u32>,
     /// Number of them, the first ones, that are hosts. The others are uplinks.
-    pub(super) hosts: usize,
+    pub hosts: usize,
     /// The resources that each unit uses: two hosts, and up to two uplinks.
-    pub(super) uses: Vec<Vec<usize>>,
+    pub uses: Vec<Vec<usize>>,
 }
 
 impl Resources {
     /// Units that use each resource.
     fn load(&self) -> Vec<u32> {
         let mut load = vec![0; self.capacity.len()];
-        self.uses
-            .iter()
-            .flatten()
-            .for_each(|resource| load[*resource] += 1);
+        for resource in self.uses.iter().flatten() {
+            load[*resource] += 1;
+        }
+
         load
     }
 
     /// No round uses a resource beyond its capacity.
     pub(super) fn allow(&self, rounds: &[Vec<usize>]) -> bool {
-        rounds.iter().all(|round| {
+        for round in rounds {
             let mut free = self.capacity.clone();
-            let mut uses = round
-                .iter()
-                .filter_map(|unit| self.uses.get(*unit))
-                .flatten();
-            uses.all(|resource| {
-                let has_room = free[*resource] > 0;
-                free[*resource] = free[*resource].saturating_sub(1);
-                has_room
-            })
-        })
+            for resource in round.iter().flat_map(|unit| &self.uses[*unit]) {
+                if free[*resource] == 0 {
+                    return false;
+                }
+                free[*resource] -= 1;
+            }
+        }
+
+        true
     }
 
     /// Copies the resources with one unit less of each capacity above 1.
     pub(super) fn reduced(&self) -> Self {
-        let capacity = self
-            .capacity
-            .iter()
+        let mut capacity = self.capacity.clone();
+        for capacity in &mut capacity {
             // A capacity of 1 stays, since a resource without capacity would never run its units.
-            .map(|capacity| capacity.saturating_sub(1).max(1))
-            .collect();
+            *capacity = capacity.saturating_sub(1).max(1);
+        }
+
         Self {
             capacity,
             hosts: self.hosts,
@@ -62,32 +65,26 @@ impl Resources {
     /// all uplinks, of which each unit takes two at a time.
     pub(super) fn rounds_min(&self) -> usize {
         let load = self.load();
-        let busiest = load
-            .iter()
-            .zip(&self.capacity)
-            .map(|(load, capacity)| load.div_ceil(*capacity))
-            .max();
+        let mut most = 0;
+        for (load, capacity) in load.iter().zip(&self.capacity) {
+            most = most.max(load.div_ceil(*capacity) as usize);
+        }
 
-        let of_kind = |is_kind: &dyn Fn(usize) -> bool| {
-            let used = load
-                .iter()
-                .zip(&self.capacity)
-                .enumerate()
-                .filter(|(at, (load, _))| is_kind(*at) && **load > 0);
-            let capacity: u32 = used
-                .map(|(_, (_, capacity))| *capacity)
-                .fold(0, u32::saturating_add);
+        for kind in [0..self.hosts, self.hosts..load.len()] {
+            let mut capacity: u32 = 0;
+            for at in kind.clone() {
+                if load[at] > 0 {
+                    capacity = capacity.saturating_add(self.capacity[at]);
+                }
+            }
             // Only units with two resources of the kind count; one with a single uplink takes half
             // as much.
-            let two = |uses: &&Vec<usize>| uses.iter().filter(|at| is_kind(**at)).count() == 2;
+            let two = |uses: &&Vec<usize>| uses.iter().filter(|at| kind.contains(at)).count() == 2;
             let units = self.uses.iter().filter(two).count();
+            most = most.max(units.div_ceil((capacity as usize / 2).max(1)));
+        }
 
-            units.div_ceil((capacity as usize / 2).max(1))
-        };
-        let of_hosts = of_kind(&|at| at < self.hosts);
-        let of_uplinks = of_kind(&|at| at >= self.hosts);
-
-        of_hosts.max(of_uplinks).max(busiest.unwrap_or(0) as usize)
+        most
     }
 }
 
@@ -136,10 +133,9 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
             }
             fits
         });
-        round
-            .iter()
-            .flat_map(|unit| &resources.uses[*unit])
-            .for_each(|resource| load[*resource] -= 1);
+        for resource in round.iter().flat_map(|unit| &resources.uses[*unit]) {
+            load[*resource] -= 1;
+        }
         rounds.push(round);
         open = rest;
     }
@@ -150,10 +146,48 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
 /// Rounds that the busiest resource of a unit needs, in thousandths, and the sum over all of its
 /// resources.
 fn pressure(uses: &[usize], load: &[u32], capacity: &[u32]) -> (u64, u64) {
-    let needed = uses
-        .iter()
-        .map(|resource| u64::from(load[*resource]) * 1000 / u64::from(capacity[*resource]));
-    needed.fold((0, 0), |(most, sum), needed| {
-        (most.max(needed), sum + needed)
-    })
+    let (mut most, mut sum) = (0, 0);
+    for resource in uses {
+        let needed = u64::from(load[*resource]) * 1000 / u64::from(capacity[*resource]);
+        most = needed.max(most);
+        sum += needed;
+    }
+
+    (most, sum)
+}
+
+/// Hosts, and in [`FleetMode::RackSafe`] uplinks, that each unit uses. A pair uses the uplink of
+/// each rack with a limit that one of its hosts, and not the other, is in.
+pub(super) fn resources(units: &[Unit<'_>], hosts: usize, plan: &FleetPlan) -> Resources {
+    let racks = plan.racks();
+    let mut capacity = vec![1; hosts];
+    let mut uplinks: BTreeMap<&String, usize> = BTreeMap::new();
+    // Only this mode has limits of uplinks; other modes know hosts alone.
+    if plan.mode == FleetMode::RackSafe {
+        for (rack, pairs) in &plan.crossing {
+            // Resources of uplinks follow those of the hosts.
+            uplinks.insert(rack, capacity.len());
+            // An uplink of capacity 0 would leave its pairs without any round.
+            capacity.push((*pairs).max(1));
+        }
+    }
+
+    let mut uses = Vec::new();
+    for unit in units {
+        let mut of_unit = vec![unit.positions.0, unit.positions.1];
+        let (a, b) = (racks.get(unit.hosts.0), racks.get(unit.hosts.1));
+        // Pairs within one rack do not use its uplink.
+        if a != b {
+            for rack in a.into_iter().chain(b) {
+                of_unit.extend(uplinks.get(rack));
+            }
+        }
+        uses.push(of_unit);
+    }
+
+    Resources {
+        capacity,
+        hosts,
+        uses,
+    }
 }

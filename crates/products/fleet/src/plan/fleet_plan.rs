@@ -11,7 +11,7 @@ use crate::spec::{TestOptions, Topology};
 use linerate_model::fnv::Fnv128;
 
 /// A plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FleetPlan {
     /// Its hosts; the order does not matter.
     pub hosts: Vec<PlanHost>,
@@ -63,34 +63,31 @@ impl FleetPlan {
         // The order of the hosts in the inventory is not part of the identity.
         hosts.sort_unstable();
 
-        let hash = hosts
-            .iter()
-            // The number of the hosts separates the list from the texts that follow it in the hash.
-            .fold(Fnv128::new().number(hosts.len() as u128), |hash, host| {
-                let rack = host.rack.as_deref().unwrap_or_default();
-                // The flag separates a host without a rack from one in a rack without a name.
-                let kind = u128::from(host.is_target_only) << 1 | u128::from(host.rack.is_some());
-                hash.text(host.id.as_str()).text(rack).number(kind)
-            });
-        let hash = texts(self.topology.hash(hash), &self.paths);
-        let hash = texts(hash, &self.variants)
-            .text(&stored_name(self.mode))
-            .text(&stored_name(self.direction));
-        let hash = self.crossing.iter().fold(
-            hash.number(self.crossing.len() as u128),
-            |hash, (rack, pairs)| hash.text(rack).number(u128::from(*pairs)),
-        );
-        let sampled = self
-            .sample_rounds
-            // No setting and a setting of 0 rounds have different hashes.
-            .map_or(0, |rounds| u128::from(rounds) + 1);
-        let hash = hash.number(u128::from(self.repetitions)).number(sampled);
+        // The number of the hosts separates the list from the texts that follow it in the hash.
+        let mut hash = Fnv128::new().number(hosts.len() as u128);
+        for host in &hosts {
+            let rack = host.rack.as_deref().unwrap_or_default();
+            // The flag separates a host without a rack from one in a rack without a name.
+            let kind = u128::from(host.is_target_only) << 1 | u128::from(host.rack.is_some());
+            hash = hash.text(host.id.as_str()).text(rack).number(kind);
+        }
 
-        PlanHash(
-            hash.number(u128::from(self.seed))
-                .text(&format!("{:?}", self.test))
-                .value(),
-        )
+        hash = texts(self.topology.hash(hash), &self.paths);
+        hash = texts(hash, &self.variants)
+            .text(&stored_name(self.mode))
+            .text(&stored_name(self.direction))
+            .number(self.crossing.len() as u128);
+        for (rack, pairs) in &self.crossing {
+            hash = hash.text(rack).number(u128::from(*pairs));
+        }
+
+        // No setting and a setting of 0 rounds have different hashes.
+        let sampled = self.sample_rounds.map(|rounds| u128::from(rounds) + 1);
+        let hash = hash
+            .number(u128::from(self.repetitions))
+            .number(sampled.unwrap_or(0))
+            .number(u128::from(self.seed));
+        PlanHash(hash.text(&format!("{:?}", self.test)).value())
     }
 
     /// Tasks of these pairs in both directions.
@@ -114,45 +111,47 @@ impl FleetPlan {
         tasks
     }
 
+    /// Its hosts.
+    pub(crate) fn ids(&self) -> BTreeSet<HostId> {
+        self.hosts.iter().map(|host| host.id.clone()).collect()
+    }
+
     /// Every combination of path and variant.
     pub fn treatments(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let mut variants: Vec<Arc<str>> = Vec::new();
+        for variant in &self.variants {
+            variants.push(variant.as_str().into());
+        }
         // A plan without variants has one treatment per path, with an empty name.
-        let unvaried = [String::new()];
-        let variants: &[String] = if self.variants.is_empty() {
-            &unvaried
-        } else {
-            &self.variants
-        };
-        let variants: Vec<Arc<str>> = variants
-            .iter()
-            .map(|variant| variant.as_str().into())
-            .collect();
-        let of_path = |path: &String| {
-            let path: Arc<str> = path.as_str().into();
-            variants
-                .iter()
-                .map(|variant| (Arc::clone(&path), Arc::clone(variant)))
-                .collect::<Vec<_>>()
-        };
+        if variants.is_empty() {
+            variants.push("".into());
+        }
 
-        self.paths.iter().flat_map(of_path).collect()
+        let mut treatments = Vec::new();
+        for path in &self.paths {
+            let path: Arc<str> = path.as_str().into();
+            for variant in &variants {
+                treatments.push((Arc::clone(&path), Arc::clone(variant)));
+            }
+        }
+
+        treatments
     }
 
     /// Hosts that run a server and nothing else.
     pub fn targets(&self) -> BTreeSet<&HostId> {
-        self.hosts
-            .iter()
-            .filter(|host| host.is_target_only)
-            .map(|host| &host.id)
-            .collect()
+        let targets = self.hosts.iter().filter(|host| host.is_target_only);
+        targets.map(|host| &host.id).collect()
     }
 
     /// The rack of each host that has one.
     pub fn racks(&self) -> BTreeMap<HostId, String> {
-        self.hosts
-            .iter()
-            .filter_map(|host| Some((host.id.clone(), host.rack.clone()?)))
-            .collect()
+        let mut racks = BTreeMap::new();
+        for host in &self.hosts {
+            racks.extend(host.rack.clone().map(|rack| (host.id.clone(), rack)));
+        }
+
+        racks
     }
 }
 
@@ -161,19 +160,17 @@ pub fn task_id(plan: PlanHash, task: &Task) -> TaskId {
     let hash = Fnv128::new()
         .number(plan.0)
         .text(task.source.as_str())
-        .text(task.sink.as_str());
-    TaskId(
-        hash.text(&task.path)
-            .text(&task.variant)
-            .number(u128::from(task.repetition))
-            .value(),
-    )
+        .text(task.sink.as_str())
+        .text(&task.path)
+        .text(&task.variant);
+    TaskId(hash.number(u128::from(task.repetition)).value())
 }
 
 fn texts(hash: Fnv128, texts: &[String]) -> Fnv128 {
-    texts
-        .iter()
-        .fold(hash.number(texts.len() as u128), |hash, text| {
-            hash.text(text)
-        })
+    let mut hash = hash.number(texts.len() as u128);
+    for text in texts {
+        hash = hash.text(text);
+    }
+
+    hash
 }

@@ -15,7 +15,7 @@ pub const ALONE_ALL_MAX: usize = 32;
 const ALONE_SAMPLED: usize = 16;
 
 /// Tests of a ladder that start together and are compared with each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Step {
     /// Its tests.
     pub tasks: Vec<Task>,
@@ -43,28 +43,22 @@ pub fn steps(plan: &FleetPlan) -> Vec<Step> {
         // Another order per repetition, so that the hosts of a level are not always the same ones.
         let hosts = permutation(plan, hub, repetition);
         // Steps of one host grow with the number of hosts, the others with its logarithm.
-        let alone = if hosts.len() > ALONE_ALL_MAX {
-            ALONE_SAMPLED
-        } else {
-            hosts.len()
+        let alone = match hosts.len() {
+            all @ 0..=ALONE_ALL_MAX => all,
+            _ => ALONE_SAMPLED,
         };
         for direction in plan.topology.directions() {
             let alone = hosts.iter().take(alone).map(std::slice::from_ref);
             for group in alone.chain(prefixes(&hosts)) {
+                let level = format!("{}={}", counted(*direction), group.len());
                 // Variants rotate within a group, so a drift of the network affects all of them
                 // alike.
-                let treatments =
-                    order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
-                steps.extend(treatments.map(|(path, variant)| {
-                    let level = format!("{}={}", counted(*direction), group.len());
-                    step(
-                        (hub, *direction),
-                        group,
-                        (path, variant),
-                        &level,
-                        repetition,
-                    )
-                }));
+                for place in order(treatments.len(), repetition) {
+                    let (path, variant) = &treatments[place];
+                    let treatment = (&**path, &**variant);
+                    let of_hub = (hub, *direction);
+                    steps.push(step(of_hub, group, treatment, &level, repetition));
+                }
             }
         }
     }
@@ -79,11 +73,8 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
         return Vec::new();
     };
     let all = permutation(plan, hub, 0);
-    let others: Vec<HostId> = all
-        .iter()
-        .filter(|host| *host != suspect)
-        .cloned()
-        .collect();
+    let mut others = all.clone();
+    others.retain(|host| host != suspect);
 
     let mut steps = Vec::new();
     for (path, variant) in plan.treatments() {
@@ -95,13 +86,8 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
             (&all, "with", 1),
         ] {
             let level = format!("{name}={suspect}");
-            steps.push(step(
-                (hub, direction),
-                group,
-                (&path, &variant),
-                &level,
-                repetition,
-            ));
+            let treatment = (&*path, &*variant);
+            steps.push(step((hub, direction), group, treatment, &level, repetition));
         }
     }
 
@@ -111,23 +97,32 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
 /// Steps without the hosts that are not alive; finished steps stay as they were run. Steps of which
 /// no host is left are left out.
 pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Task>) -> Vec<Step> {
-    let reduced = steps.into_iter().filter_map(|mut step| {
+    let mut left = Vec::new();
+    for mut step in steps {
         if !step.tasks.iter().all(|task| finished.contains(task)) {
             step.tasks
                 .retain(|task| alive.contains(&task.source) && alive.contains(&task.sink));
             step.level = step.tasks.len();
         }
-        (step.level > 0).then_some(step)
-    });
-    reduced.collect()
+        if step.level > 0 {
+            left.push(step);
+        }
+    }
+
+    left
 }
 
 /// Rounds of the steps in which a task has no result, with all of their tasks: a part of a step is
 /// compared with nothing.
 pub fn rounds(steps: &[Step], finished: &BTreeSet<Task>) -> Vec<Round> {
-    let is_open = |step: &&Step| step.tasks.iter().any(|task| !finished.contains(task));
-    let round = |step: &Step| Round::new(step.tasks.clone(), FleetMode::Ladder);
-    steps.iter().filter(is_open).map(round).collect()
+    let mut rounds = Vec::new();
+    for step in steps {
+        if step.tasks.iter().any(|task| !finished.contains(task)) {
+            rounds.push(Round::new(step.tasks.clone(), FleetMode::Ladder));
+        }
+    }
+
+    rounds
 }
 
 /// Unit that a step of a ladder counts.
@@ -140,32 +135,34 @@ const fn counted(direction: LadderDirection) -> &'static str {
 
 /// The hosts at the many ends, in the order of a repetition.
 fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
-    let is_target = |id: &HostId| {
-        plan.hosts
-            .iter()
-            .any(|host| host.id == *id && host.is_target_only)
-    };
+    let targets = plan.targets();
+    let mut ids = plan.ids();
+    ids.remove(hub);
     // Two servers without an agent have no test with each other.
-    let hub_is_target = is_target(hub);
-    let ids: BTreeSet<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
-    let fit = ids
-        .into_iter()
-        .filter(|id| *id != hub && !(hub_is_target && is_target(id)));
-    let mut hosts: Vec<HostId> = fit.cloned().collect();
+    if targets.contains(hub) {
+        ids.retain(|id| !targets.contains(id));
+    }
+
+    let mut hosts: Vec<HostId> = ids.into_iter().collect();
     // Wrapping keeps repetitions apart for a seed at the end of the range.
     Rng::with_seed(plan.seed.wrapping_add(u64::from(repetition))).shuffle(&mut hosts);
-
     hosts
 }
 
 /// The first 2, 4, 8 … hosts, and all.
-fn prefixes(hosts: &[HostId]) -> impl Iterator<Item = &[HostId]> {
-    let below = std::iter::successors(Some(2), |level: &usize| level.checked_mul(2));
-    // The step of all hosts is appended below, so that it appears once for a power of two as well.
-    let below = below.take_while(|level| *level < hosts.len());
+fn prefixes(hosts: &[HostId]) -> Vec<&[HostId]> {
+    let mut prefixes = Vec::new();
+    let mut level = 2;
+    while level < hosts.len() {
+        prefixes.push(&hosts[..level]);
+        level *= 2;
+    }
     // One host is the step alone already.
-    let all = Some(hosts.len()).filter(|all| *all > 1);
-    below.chain(all).filter_map(|level| hosts.get(..level))
+    if hosts.len() > 1 {
+        prefixes.push(hosts);
+    }
+
+    prefixes
 }
 
 fn step(
@@ -176,27 +173,27 @@ fn step(
     repetition: u32,
 ) -> Step {
     // The level is part of the variant, so tasks of different steps have different identities.
-    let full: Arc<str> = if variant.is_empty() {
-        level.into()
-    } else {
-        format!("{variant},{level}").into()
+    let full: Arc<str> = match variant {
+        "" => level.into(),
+        variant => format!("{variant},{level}").into(),
     };
     let shared_path: Arc<str> = path.into();
 
-    let task = |host: &HostId| {
+    let mut tasks = Vec::new();
+    for host in hosts {
         let (source, sink) = match direction {
-            LadderDirection::Incast => (host.clone(), hub.clone()),
-            LadderDirection::Fanout => (hub.clone(), host.clone()),
+            LadderDirection::Incast => (host, hub),
+            LadderDirection::Fanout => (hub, host),
         };
-        Task {
-            source,
-            sink,
+        tasks.push(Task {
+            source: source.clone(),
+            sink: sink.clone(),
             path: Arc::clone(&shared_path),
             variant: Arc::clone(&full),
             repetition,
-        }
-    };
-    let tasks = hosts.iter().map(task).collect();
+        });
+    }
+
     Step {
         tasks,
         direction,

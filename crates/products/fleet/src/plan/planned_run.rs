@@ -22,7 +22,7 @@ const BYTES_MAX: u64 = 1_000_000_000_000;
 pub type Links = BTreeMap<HostId, f64>;
 
 /// A plan with what follows from it before the first result, computed once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct PlannedRun {
     /// The plan.
     pub plan: FleetPlan,
@@ -35,7 +35,7 @@ pub struct PlannedRun {
 }
 
 /// Time and data of the known tasks of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Estimate {
     /// Tests.
     pub cells: usize,
@@ -90,12 +90,14 @@ impl PlannedRun {
     /// report their links.
     pub fn limit_uplinks(&mut self, racks: &BTreeMap<String, Rack>, links_bps: &Links) {
         for (name, rack) in racks {
-            let members = self.plan.hosts.iter();
-            let members = members.filter(|host| host.rack.as_ref() == Some(name));
-            let slowest_bps = members
-                .filter_map(|host| links_bps.get(&host.id).copied())
-                .reduce(f64::min);
-            if let Some((uplink_bps, slowest_bps)) = rack.uplink_bps.zip(slowest_bps) {
+            let mut slowest_bps: Option<f64> = None;
+            for host in &self.plan.hosts {
+                if host.rack.as_ref() == Some(name) {
+                    let bps = links_bps.get(&host.id).copied();
+                    slowest_bps = slowest_bps.into_iter().chain(bps).reduce(f64::min);
+                }
+            }
+            if let (Some(uplink_bps), Some(slowest_bps)) = (rack.uplink_bps, slowest_bps) {
                 // An uplink slower than one link still carries one pair at a time.
                 let pairs = (uplink_bps as f64 / slowest_bps).max(1.0) as u32;
                 self.plan.crossing.entry(name.clone()).or_insert(pairs);
@@ -106,15 +108,16 @@ impl PlannedRun {
     /// Computes the tasks of a plan.
     pub fn new(plan: FleetPlan) -> Self {
         let steps = ladder::steps(&plan);
-        let tasks = match plan.topology.hub() {
-            Some(_) => steps.iter().flat_map(|step| &step.tasks).cloned().collect(),
-            None => {
-                let pairs = pairs(&plan);
-                (0..plan.repetitions.max(1))
-                    .flat_map(|repetition| plan.tasks_of(&pairs, repetition))
-                    .collect()
+        let mut tasks: Vec<Task> = Vec::new();
+        for step in &steps {
+            tasks.extend(step.tasks.iter().cloned());
+        }
+        if plan.topology.hub().is_none() {
+            let pairs = pairs(&plan);
+            for repetition in 0..plan.repetitions.max(1) {
+                tasks.extend(plan.tasks_of(&pairs, repetition));
             }
-        };
+        }
 
         Self {
             hash: plan.hash(),
@@ -126,28 +129,27 @@ impl PlannedRun {
 
     /// Tasks without a result.
     pub fn open(&self, finished: &BTreeSet<Task>) -> Vec<Task> {
-        let is_open = |task: &&Task| !finished.contains(task);
-        self.tasks.iter().filter(is_open).cloned().collect()
+        let mut open = self.tasks.clone();
+        open.retain(|task| !finished.contains(task));
+        open
     }
 
     /// Estimates the tasks without a result, tests that depend on results not counted.
     pub fn estimate(&self, finished: &BTreeSet<Task>, alive: &BTreeSet<HostId>) -> Estimate {
         let plan = &self.plan;
-        let planned = match plan.topology.hub() {
-            Some(_) => ladder::rounds(
-                &ladder::among(self.steps.clone(), alive, finished),
-                finished,
-            ),
-            None => rounds(&self.open(finished), alive, plan),
+        let planned = if plan.topology.hub().is_some() {
+            let steps = ladder::among(self.steps.clone(), alive, finished);
+            ladder::rounds(&steps, finished)
+        } else {
+            rounds(&self.open(finished), alive, plan)
         };
 
+        // A number beyond the range of u32 saturates to a time that exceeds any budget.
+        let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
         Estimate {
             cells: planned.iter().map(|round| round.tasks.len()).sum(),
             rounds: planned.len(),
-            time: plan
-                .round_time
-                // A product beyond the range of u32 saturates to a time that exceeds any budget.
-                .saturating_mul(u32::try_from(planned.len()).unwrap_or(u32::MAX)),
+            time: plan.round_time.saturating_mul(count),
         }
     }
 
@@ -159,23 +161,18 @@ impl PlannedRun {
         links_bps: &Links,
     ) -> Option<u64> {
         let test = self.plan.test;
-        let tasks = self.open(finished);
-        let runnable = tasks
-            .iter()
-            .filter(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+        let limit = test.rate_bps.map(|bps| bps as f64);
+        let mut all = 0.0;
+        for task in self.open(finished) {
+            if alive.contains(&task.source) && alive.contains(&task.sink) {
+                let ends = [&task.source, &task.sink];
+                let links = ends.into_iter().filter_map(|host| links_bps.get(host));
+                let bps = links.copied().chain(limit).reduce(f64::min)?;
+                all += bps * test.length().as_secs_f64() / 8.0;
+            }
+        }
 
-        let of_task = |task: &Task| {
-            let links = [&task.source, &task.sink]
-                .into_iter()
-                .filter_map(|host| links_bps.get(host))
-                .copied();
-            let bps = links
-                .chain(test.rate_bps.map(|bps| bps as f64))
-                .reduce(f64::min)?;
-            Some(bps * test.length().as_secs_f64() / 8.0)
-        };
-        let all: Option<Vec<f64>> = runnable.map(of_task).collect();
-        all.map(|all| all.iter().sum::<f64>() as u64)
+        Some(all as u64)
     }
 }
 
@@ -200,12 +197,15 @@ fn pairs(plan: &FleetPlan) -> Vec<(HostId, HostId)> {
 
 /// Each pair of known, different hosts once.
 fn ordered_pairs(pairs: &[(HostId, HostId)], known: &[HostId]) -> Vec<(HostId, HostId)> {
-    let mut seen = BTreeSet::new();
-    let ordered = pairs
-        .iter()
+    let mut ordered = Vec::new();
+    for (a, b) in pairs {
         // The two orders of a pair are one pair: its tests run in both directions anyway.
-        .map(|(a, b)| if a < b { (a, b) } else { (b, a) });
-    let new = ordered
-        .filter(|(a, b)| a != b && known.contains(a) && known.contains(b) && seen.insert((*a, *b)));
-    new.map(|(a, b)| (a.clone(), b.clone())).collect()
+        let pair = (a.min(b).clone(), a.max(b).clone());
+        let is_pair = a != b && known.contains(a) && known.contains(b);
+        if is_pair && !ordered.contains(&pair) {
+            ordered.push(pair);
+        }
+    }
+
+    ordered
 }

@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fastrand::Rng;
-use linerate_model::fleet::{FleetMode, HostId, Round, Task};
-
-use super::colour::{Resources, colour};
+use super::colour::{Resources, colour, resources};
 use super::fleet_plan::FleetPlan;
-use super::racks::resources;
 use super::tournament::Draw;
-use super::units::{Unit, units};
 use super::variants::order;
+use fastrand::Rng;
+use linerate_model::fleet::{FleetMode, HostId, PairDirection, Round, Task};
 
 /// Rounds of these tasks, each task once. Tasks of hosts that are not alive are left out. The same
 /// input gives the same rounds, so that a run which is resumed recomputes them from the tasks
@@ -21,25 +18,27 @@ use super::variants::order;
 pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, plan: &FleetPlan) -> Vec<Round> {
     // Hosts that left keep their places, so that the others meet in the rounds of the whole
     // tournament.
-    let named = tasks.iter().flat_map(|task| [&task.source, &task.sink]);
-    let draw = Draw::new(&alive.iter().chain(named).cloned().collect(), plan.seed);
-    let is_runnable = |task: &&Task| {
-        task.source != task.sink && alive.contains(&task.source) && alive.contains(&task.sink)
-    };
-    let runnable: Vec<&Task> = tasks.iter().filter(is_runnable).collect();
-    let treatments: BTreeSet<(&str, &str)> = runnable.iter().map(|task| treatment(task)).collect();
+    let mut hosts = alive.clone();
+    let mut treatments: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut runnable = Vec::new();
+    for task in tasks {
+        let (source, sink) = (&task.source, &task.sink);
+        hosts.extend([source.clone(), sink.clone()]);
+        if source != sink && alive.contains(source) && alive.contains(sink) {
+            treatments.insert(treatment(task));
+            runnable.push(task);
+        }
+    }
+
+    let draw = Draw::new(&hosts, plan.seed);
     let treatments: Vec<(&str, &str)> = treatments.into_iter().collect();
     let mut rng = Rng::with_seed(plan.seed);
     let mut rounds = Vec::new();
-
     for pass in passes(runnable, treatments.len()) {
         let units = units(&pass, &draw, plan);
         for matching in matchings(&units, &draw, plan, &mut rng) {
-            let matched: Vec<&Unit<'_>> = matching
-                .into_iter()
-                .filter_map(|unit| units.get(unit))
-                .collect();
-            rounds.extend(slots(&matched, &treatments, plan.mode));
+            let matched: Vec<&Unit<'_>> = matching.into_iter().map(|unit| &units[unit]).collect();
+            slots(&mut rounds, &matched, &treatments, plan.mode);
         }
     }
 
@@ -51,29 +50,30 @@ fn treatment(task: &Task) -> (&str, &str) {
 }
 
 fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
-    // Treatments of a pair are compared with each other, so they follow each other closely in time.
-    if treatments > 1 {
-        return vec![tasks];
+    let mut passes: BTreeMap<u32, Vec<&Task>> = BTreeMap::new();
+    for task in tasks {
+        // Treatments of a pair are compared with each other, so they follow each other closely in
+        // time: all repetitions are one pass.
+        let pass = match treatments {
+            0 | 1 => task.repetition,
+            _ => 0,
+        };
+        passes.entry(pass).or_default().push(task);
     }
 
-    let mut passes: BTreeMap<u32, Vec<&Task>> = BTreeMap::new();
-    tasks
-        .into_iter()
-        .for_each(|task| passes.entry(task.repetition).or_default().push(task));
     passes.into_values().collect()
 }
 
 /// Units that run at the same time.
 fn matchings(units: &[Unit<'_>], draw: &Draw, plan: &FleetPlan, rng: &mut Rng) -> Vec<Vec<usize>> {
-    let of_tournament = || tournament(units, draw);
+    let resources = || resources(units, draw.len(), plan);
     match plan.mode {
-        FleetMode::Isolated => of_tournament()
-            .into_iter()
-            .flatten()
-            .map(|unit| vec![unit])
-            .collect(),
-        FleetMode::RackSafe => rack_safe(of_tournament(), &resources(units, draw.len(), plan), rng),
-        FleetMode::Rounds => shorter(of_tournament(), &resources(units, draw.len(), plan), rng),
+        FleetMode::Isolated => {
+            let all = tournament(units, draw).into_iter().flatten();
+            all.map(|unit| vec![unit]).collect()
+        }
+        FleetMode::RackSafe => rack_safe(tournament(units, draw), &resources(), rng),
+        FleetMode::Rounds => shorter(tournament(units, draw), &resources(), rng),
         _ => at_once(units, &plan.targets()),
     }
 }
@@ -84,13 +84,14 @@ fn at_once(units: &[Unit<'_>], targets: &BTreeSet<&HostId>) -> Vec<Vec<usize>> {
     let mut rounds: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
 
     for (unit, Unit { hosts: (a, b), .. }) in units.iter().enumerate() {
-        let target = [*a, *b].into_iter().find(|host| targets.contains(host));
+        let mut number = 0;
         // The first test of each target runs in round 0, the next ones later: a target has one at a
         // time.
-        let number = target.map_or(0, |target| {
+        if let Some(target) = [*a, *b].into_iter().find(|host| targets.contains(host)) {
             let next = seen.entry(target).or_default();
-            std::mem::replace(next, *next + 1)
-        });
+            number = *next;
+            *next += 1;
+        }
         rounds.entry(number).or_default().push(unit);
     }
 
@@ -102,11 +103,10 @@ fn at_once(units: &[Unit<'_>], targets: &BTreeSet<&HostId>) -> Vec<Vec<usize>> {
 /// without a partner, so that a smaller limit may be better.
 fn rack_safe(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let rounds_min = resources.rounds_min();
-    let mut best = if resources.allow(&tournament) {
-        tournament
-    } else {
-        colour(resources, rng)
-    };
+    let mut best = tournament;
+    if !resources.allow(&best) {
+        best = colour(resources, rng);
+    }
 
     for limits in [resources, &resources.reduced()] {
         if best.len() <= rounds_min {
@@ -150,20 +150,12 @@ fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
     let mut rounds: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     let mut seen: BTreeMap<(usize, usize), usize> = BTreeMap::new();
 
-    for (
-        unit,
-        Unit {
-            positions: (a, b), ..
-        },
-    ) in units.iter().enumerate()
-    {
-        let direction = seen.entry((*a.min(b), *a.max(b))).or_default();
-        rounds
-            // The two directions of a pair have the same round of the draw; the counter separates
-            // them.
-            .entry((draw.round_of(*a, *b), *direction))
-            .or_default()
-            .push(unit);
+    for (unit, of) in units.iter().enumerate() {
+        let (a, b) = of.positions;
+        let direction = seen.entry((a.min(b), a.max(b))).or_default();
+        // The two directions of a pair have the same round of the draw; the counter separates them.
+        let round = (draw.round_of(a, b), *direction);
+        rounds.entry(round).or_default().push(unit);
         *direction += 1;
     }
 
@@ -171,18 +163,61 @@ fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
 }
 
 /// The rounds of units that run at the same time: one per repetition and treatment.
-fn slots(units: &[&Unit<'_>], treatments: &[(&str, &str)], mode: FleetMode) -> Vec<Round> {
-    let tasks = || units.iter().flat_map(|unit| &unit.tasks);
-    let repetitions: BTreeSet<u32> = tasks().map(|task| task.repetition).collect();
-    let places = repetitions.into_iter().flat_map(|repetition| {
-        order(treatments.len(), repetition)
-            .filter_map(move |place| Some((repetition, *treatments.get(place)?)))
-    });
+fn slots(
+    rounds: &mut Vec<Round>,
+    units: &[&Unit<'_>],
+    treatments: &[(&str, &str)],
+    mode: FleetMode,
+) {
+    let all = || units.iter().flat_map(|unit| &unit.tasks);
+    let repetitions: BTreeSet<u32> = all().map(|task| task.repetition).collect();
+    for repetition in repetitions {
+        for place in order(treatments.len(), repetition) {
+            let mut tasks = Vec::new();
+            for task in all() {
+                if task.repetition == repetition && treatment(task) == treatments[place] {
+                    tasks.push((*task).clone());
+                }
+            }
+            if !tasks.is_empty() {
+                rounds.push(Round::new(tasks, mode));
+            }
+        }
+    }
+}
 
-    let round = |(repetition, wanted): (u32, (&str, &str))| {
-        let is_in = |task: &&&Task| task.repetition == repetition && treatment(task) == wanted;
-        let tasks: Vec<Task> = tasks().filter(is_in).map(|task| (*task).clone()).collect();
-        (!tasks.is_empty()).then_some(Round::new(tasks, mode))
-    };
-    places.filter_map(round).collect()
+/// Tests of one pair of hosts, which use both at the same time.
+pub(super) struct Unit<'a> {
+    pub hosts: (&'a HostId, &'a HostId),
+    /// Positions of the hosts in the draw.
+    pub positions: (usize, usize),
+    pub tasks: Vec<&'a Task>,
+}
+
+/// Units of these tasks.
+pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, plan: &FleetPlan) -> Vec<Unit<'a>> {
+    let targets = plan.targets();
+    let mut units: BTreeMap<(&HostId, &HostId), Unit<'a>> = BTreeMap::new();
+    for task in tasks {
+        let mut hosts = (&task.source, &task.sink);
+        let has_target = targets.contains(hosts.0) || targets.contains(hosts.1);
+        // A server without an agent has one test at a time, so its directions follow each other.
+        let is_both = plan.direction == PairDirection::Both && !has_target;
+        // Both directions of a pair have one key, so that they become one unit.
+        if is_both && hosts.1 < hosts.0 {
+            hosts = (hosts.1, hosts.0);
+        }
+        let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else {
+            continue;
+        };
+
+        let unit = units.entry(hosts).or_insert_with(|| Unit {
+            hosts,
+            positions,
+            tasks: Vec::new(),
+        });
+        unit.tasks.push(task);
+    }
+
+    units.into_values().collect()
 }

@@ -19,36 +19,36 @@ pub const REFERENCES: usize = 3;
 
 /// Pairs of a mesh, each once: all, or those of the first `rounds` rounds of its tournament.
 pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(HostId, HostId)> {
-    let default = || (hosts.len() > HOSTS_UNSAMPLED_MAX).then_some(ROUNDS_SAMPLED);
-    let rounds = rounds
-        .or_else(default)
+    let rounds = match rounds {
+        Some(rounds) => rounds as usize,
+        None if hosts.len() > HOSTS_UNSAMPLED_MAX => ROUNDS_SAMPLED as usize,
         // No limit: every round of the tournament counts.
-        .map_or(usize::MAX, |rounds| rounds as usize);
+        None => usize::MAX,
+    };
     let draw = Draw::new(&hosts.iter().cloned().collect(), seed);
-    let placed: Vec<(&HostId, usize)> = hosts
-        .iter()
-        .filter_map(|host| Some((host, draw.position(host)?)))
-        .collect();
-    let mut pairs = Vec::new();
+    let mut placed: Vec<(&HostId, usize)> = Vec::new();
+    for host in hosts {
+        placed.extend(draw.position(host).map(|position| (host, position)));
+    }
 
-    for (at, (a, position)) in placed.iter().enumerate() {
-        let met = placed
-            .iter()
-            .skip(at + 1)
-            .filter(|(_, other)| draw.round_of(*position, *other) < rounds);
-        pairs.extend(met.map(|(b, _)| ((*a).clone(), (*b).clone())));
+    let mut pairs = Vec::new();
+    for (at, (a, of_a)) in placed.iter().enumerate() {
+        for (b, of_b) in placed.iter().skip(at + 1) {
+            if draw.round_of(*of_a, *of_b) < rounds {
+                pairs.push(((*a).clone(), (*b).clone()));
+            }
+        }
     }
 
     pairs
 }
 
-/// Tests of suspects with known good hosts, both ways, that are not among `known` tasks.
+/// Tests of suspects with known good hosts, both ways.
 pub fn adaptive(
     plan: &FleetPlan,
-    suspects: &[HostId],
+    suspects: &BTreeSet<HostId>,
     references: &[HostId],
-    known: &BTreeSet<Task>,
-) -> Vec<Task> {
+) -> BTreeSet<Task> {
     let targets = plan.targets();
     let mut ids: Vec<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
     ids.sort_unstable();
@@ -62,20 +62,15 @@ pub fn adaptive(
         // hosts.
         let first = ids.binary_search(&suspect).unwrap_or(0) * REFERENCES % references.len().max(1);
         let partners = references.iter().cycle().skip(first).take(references.len());
-        pairs.extend(
-            partners
-                .filter(is_fit)
-                .take(REFERENCES)
-                .map(|partner| (suspect.clone(), partner.clone())),
-        );
+        for partner in partners.filter(is_fit).take(REFERENCES) {
+            pairs.push((suspect.clone(), partner.clone()));
+        }
     }
 
-    // A suspect has the same partners in the second stage, whose tests are then known.
-    let tasks =
-        (0..plan.repetitions.max(1)).flat_map(|repetition| plan.tasks_of(&pairs, repetition));
+    let mut tasks = BTreeSet::new();
+    for repetition in 0..plan.repetitions.max(1) {
+        tasks.extend(plan.tasks_of(&pairs, repetition));
+    }
+
     tasks
-        .filter(|task| !known.contains(task))
-        .collect::<BTreeSet<Task>>()
-        .into_iter()
-        .collect()
 }

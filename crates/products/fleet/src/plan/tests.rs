@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, Round, Task};
 use proptest::prelude::*;
 
-use super::racks::resources;
+use super::colour::resources;
+use super::rounds::units;
 use super::tournament::Draw;
-use super::units::units;
 use super::{FleetPlan, PlannedRun, ladder, rounds, sample, task_id};
 use crate::fixtures::{host, hosts, mesh, racked};
 use crate::spec::{TestOptions, Topology};
@@ -242,21 +242,22 @@ fn large_fleet_is_sampled_with_twenty_partners_each() {
 }
 
 #[test]
-fn suspects_meet_three_references_that_they_have_not_met() {
+fn suspects_meet_three_references_both_ways() {
     let plan = FleetPlan {
         sample_rounds: Some(3),
         ..mesh(10)
     };
-    let known: BTreeSet<Task> = tasks(&plan).into_iter().collect();
     let references = hosts(10).split_off(1);
-    let tasks = sample::adaptive(&plan, &[host("h1")], &references, &known);
+    let suspects = BTreeSet::from([host("h1")]);
+    let tasks = sample::adaptive(&plan, &suspects, &references);
+    assert_eq!(tasks.len(), 6, "{tasks:?}");
     assert!(
-        tasks.len() <= 6 && tasks.iter().all(|task| !known.contains(task)),
+        tasks
+            .iter()
+            .all(|task| [&task.source, &task.sink].contains(&&host("h1"))),
         "{tasks:?}"
     );
-
-    let known = known.into_iter().chain(tasks).collect();
-    assert!(sample::adaptive(&plan, &[host("h1")], &references, &known).is_empty());
+    assert_eq!(tasks, sample::adaptive(&plan, &suspects, &references));
 }
 
 #[test]

@@ -16,14 +16,9 @@
 //! makes all others but CANCEL unfit.
 
 mod command;
-mod dedup;
-mod local;
 mod outcome;
-mod record_parts;
 mod round;
 mod stop;
-mod tasks;
-mod time;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -37,9 +32,9 @@ use crate::protocol::message::{
     encode,
 };
 use crate::{MS_NS, SECOND_NS};
-use dedup::Commands;
-pub use tasks::Finish;
-use tasks::Round;
+use command::Commands;
+pub use round::Finish;
+use round::Round;
 
 /// Longest wait of an agent on a byte stream for its PLAN.
 pub const PLAN_TIMEOUT_NS: u64 = 10 * SECOND_NS;
@@ -94,6 +89,7 @@ pub enum Input {
         /// Explanation.
         text: String,
     },
+
     /// A worker sent its first data.
     Started {
         /// The task.
@@ -103,8 +99,7 @@ pub enum Input {
     },
     /// A worker ended.
     Finished(Box<Finish>),
-    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one: all
-    /// of it has ended.
+    /// Answer to [`Action::Stop`]: all of it has ended.
     Stopped(Option<u32>),
 }
 
@@ -149,15 +144,11 @@ pub enum Action {
         /// Why.
         reason: StopReason,
     },
-    /// End all workers of the round: [`Input::Stopped`].
-    StopRound {
+    /// End all workers of the round, or without one all workers and listeners of the run:
+    /// [`Input::Stopped`].
+    Stop {
         /// Number of the round.
-        round: u32,
-        /// Why.
-        reason: StopReason,
-    },
-    /// End all workers and listeners of the run: [`Input::Stopped`].
-    StopAll {
+        round: Option<u32>,
         /// Why.
         reason: StopReason,
     },
@@ -226,7 +217,7 @@ struct Stop {
 }
 
 /// State of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum AgentState {
     /// No plan.
     Idle,

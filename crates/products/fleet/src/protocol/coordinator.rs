@@ -9,44 +9,46 @@
 //! plans as they arrive, because an agent does not wait for the others: a plan with its lease is
 //! what keeps it.
 
-mod barrier;
 mod clocks;
 mod dispatch;
-mod finish;
 mod host;
 mod not_run;
-mod plan;
 mod reassembly;
-mod replayed_results;
 mod round;
 mod round_intake;
-mod round_state;
-mod sanity;
 mod step;
-mod timeouts;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use linerate_model::record::RunId;
 use thiserror::Error;
 
-use crate::TaskId;
 use crate::protocol::clock::{Estimate, LEAD_MIN_NS};
 use crate::protocol::message::{
-    CoordinatorMessage, Envelope, Fail, Hello, Plan, Preflight, Preflighted, encode,
+    ArmTask, CoordinatorMessage, Envelope, Fail, Hello, Plan, Preflight, Preflighted, Role,
+    TaskEnd, encode,
 };
-use barrier::Barrier;
-pub use barrier::Step;
+use crate::{SECOND_NS, TaskId};
 use host::{Host, HostState};
 pub use not_run::{DropReason, NotRun};
-pub use plan::{End, HostResult, RoundPlan, RoundTask};
-pub use replayed_results::{KeptResult, kept_results};
-use round_state::Round;
-pub use sanity::is_plausible;
-pub use timeouts::{
-    ARMED_TIMEOUT_NS, CLOCKED_TIMEOUT_NS, DONE_TIMEOUT_NS, PLANNED_TIMEOUT_NS,
-    PREFLIGHTED_TIMEOUT_NS, RESULT_TIMEOUT_NS,
-};
+pub use reassembly::{KeptResult, kept_results};
+use round::Round;
+pub use round_intake::is_plausible;
+use step::Barrier;
+pub use step::Step;
+
+/// Longest wait for PLANNED.
+pub const PLANNED_TIMEOUT_NS: u64 = 2 * SECOND_NS;
+/// Longest wait for PREFLIGHTED.
+pub const PREFLIGHTED_TIMEOUT_NS: u64 = 10 * SECOND_NS;
+/// Longest wait for one CLOCKED.
+pub const CLOCKED_TIMEOUT_NS: u64 = SECOND_NS;
+/// Longest wait for ARMED.
+pub const ARMED_TIMEOUT_NS: u64 = 2 * SECOND_NS;
+/// Longest wait for DONE.
+pub const DONE_TIMEOUT_NS: u64 = 2 * SECOND_NS;
+/// Longest wait for a RESULT after the hard deadline of its task.
+pub const RESULT_TIMEOUT_NS: u64 = 2 * SECOND_NS;
 
 /// Settings of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,15 +134,7 @@ pub enum Action {
         /// Its answer.
         fail: Fail,
     },
-    /// A task started.
-    Started {
-        /// The host.
-        host: usize,
-        /// The task.
-        task: TaskId,
-        /// Actual start on the coordinator's clock; `None` without an estimate of the host's clock.
-        at_ns: Option<u64>,
-    },
+
     /// A task ended. That of the client settles the task.
     Result(Box<HostResult>),
     /// A task of the round has no result.
@@ -162,6 +156,63 @@ pub enum Action {
         /// Hosts that did not confirm their end.
         unconfirmed: Vec<usize>,
     },
+}
+
+/// Tasks that run at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoundPlan {
+    /// Number of the round, ascending.
+    pub number: u32,
+    /// The tasks.
+    pub tasks: Vec<RoundTask>,
+    /// Longest round trip of the tested paths.
+    pub data_rtt_ns: u64,
+}
+
+/// A task and its ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoundTask {
+    /// The task.
+    pub task: TaskId,
+    /// The end whose result counts.
+    pub client: End,
+    /// The other end; absent for a server that is no host of the fleet.
+    pub server: Option<End>,
+    /// Nominal rate of the path per direction.
+    pub nominal_bps: Option<u64>,
+}
+
+impl RoundTask {
+    /// Client, and server where it is a host.
+    fn ends(&self) -> impl Iterator<Item = &End> {
+        std::iter::once(&self.client).chain(&self.server)
+    }
+}
+
+/// An end of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct End {
+    /// The host.
+    pub host: usize,
+    /// The task as this host receives it.
+    pub spec: ArmTask,
+}
+
+/// A task as one of its ends reports it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostResult {
+    /// The host.
+    pub host: usize,
+    /// The task.
+    pub task: TaskId,
+    /// Part of the host in it.
+    pub role: Role,
+    /// End of the task.
+    pub end: TaskEnd,
+    /// Record of the test, as the host wrote it; empty without one.
+    pub record: String,
+    /// The task was started, and the amount is possible within its time and at the nominal rate.
+    pub is_plausible: bool,
 }
 
 /// The present step is not over.
@@ -202,7 +253,7 @@ impl Coordinator {
             settings,
             hosts: (0..hosts).map(|_| Host::new(now_ns)).collect(),
             seq: 0,
-            barrier: Some(Barrier::new(Step::Hello, 0..hosts, deadline_ns)),
+            barrier: None,
             round: None,
             next_round: None,
             clocks_due: VecDeque::new(),
@@ -213,6 +264,7 @@ impl Coordinator {
             is_over: false,
             actions: VecDeque::new(),
         };
+        coordinator.open(Step::Hello, 0..hosts, deadline_ns);
         // Agents of a bus are there before the coordinator and send HELLO only on request.
         coordinator.solicit();
         coordinator
@@ -271,9 +323,8 @@ impl Coordinator {
 
     /// The host takes part and has a plan.
     pub fn is_planned(&self, host: usize) -> bool {
-        self.hosts
-            .get(host)
-            .is_some_and(|host| host.presence == HostState::Planned)
+        let host = self.hosts.get(host);
+        host.is_some_and(|host| host.presence == HostState::Planned)
     }
 
     /// Number of hosts.
@@ -299,15 +350,10 @@ impl Coordinator {
         Some(seq)
     }
 
-    fn host_mut(&mut self, host: usize) -> Option<&mut Host> {
-        self.hosts.get_mut(host)
-    }
-
     /// Hosts with this property.
     fn hosts_where(&self, property: impl Fn(&Host) -> bool) -> Vec<usize> {
-        self.hosts
-            .iter()
-            .enumerate()
+        let hosts = self.hosts.iter().enumerate();
+        hosts
             .filter(|(_, host)| property(host))
             .map(|(index, _)| index)
             .collect()

@@ -8,7 +8,6 @@ mod coordinator;
 mod delivery;
 mod fail;
 mod peers;
-mod preflighted;
 mod task;
 
 use std::borrow::Cow;
@@ -19,18 +18,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use agent::{
-    Address, AgentMessage, Armed, Clocked, Done, Heartbeat, Hello, Outcome, Planned, Started,
+    Address, AgentMessage, BridgePort, Hello, Outcome, Preflighted, ProbeOutcome, ProbeReport,
     TaskEnd, TaskResult, Versions,
 };
-pub use coordinator::{
-    Cancel, Clock, CoordinatorMessage, Plan, Preflight, PrepareRound, ProbeTarget, Solicit,
-    StartRound,
-};
+pub use coordinator::{CoordinatorMessage, Plan, Preflight, PrepareRound, ProbeTarget, StartRound};
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
 pub use fail::{FAIL_TEXT_MAX_BYTES, Fail, FailCode};
 pub use peers::AddressRange;
-pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 pub(crate) use task::is_name;
 pub use task::{ArmTask, PathAddress, Ports, Role, TaskFault};
 

@@ -2,15 +2,16 @@
 
 use linerate_doctor::report::confidence;
 use linerate_document::blocks::{Block, Document};
-use linerate_document::number::counted;
 use linerate_document::short::SHORT_COLUMN;
 use linerate_document::style::Style;
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::FleetReport;
 use linerate_model::numbers::clock;
 
-use super::missing::Missing;
-use super::{cells, ladder, large, matrix, opening};
+use super::footer::measured;
+use super::not_run::Missing;
+use super::{NAME, cells, ladder, large, matrix, opening};
+use crate::conclude::seen;
 
 /// Most lines besides one for each host.
 const LINES_MAX: usize = 8;
@@ -19,13 +20,7 @@ const HOSTS_SHOWN: usize = 12;
 
 /// The report in lines of 80 columns: one for each host, and at most [`LINES_MAX`] others.
 pub(super) fn text(report: &FleetReport, style: Style) -> String {
-    let written = |blocks| {
-        Document {
-            name: "linerate fleet",
-            blocks,
-        }
-        .text(style)
-    };
+    let written = |blocks| Document { name: NAME, blocks }.text(style);
     let mut head = vec![Block::Title(opening::title(report))];
     head.extend(tables(report, style));
     let head = written(head);
@@ -52,15 +47,16 @@ fn entry((label, text): &(&str, String)) -> Block {
 
 /// The rates of all pairs, or of racks where the pairs do not fit the terminal.
 fn tables(report: &FleetReport, style: Style) -> Vec<Block> {
-    let of_matrix = |matrix: &matrix::Matrix<'_>| {
+    let mut tables = Vec::new();
+    for matrix in &matrix::matrices(report) {
         let table = cells::table(matrix, matrix.unit.corner());
-        match table.fits(style) {
-            true => vec![Block::Table(table)],
-            false => large::brief(matrix, HOSTS_SHOWN),
+        if table.fits(style) {
+            tables.push(Block::Table(table));
+        } else {
+            tables.extend(large::brief(matrix, HOSTS_SHOWN));
         }
-    };
-    let matrices = matrix::matrices(report);
-    let mut tables: Vec<Block> = matrices.iter().flat_map(of_matrix).collect();
+    }
+
     tables.extend(ladder::all_tables(report));
     tables
 }
@@ -68,25 +64,21 @@ fn tables(report: &FleetReport, style: Style) -> Vec<Block> {
 /// Evidence of the first finding and what to do, then the others and remarks.
 fn notes(report: &FleetReport) -> Vec<(&'static str, String)> {
     let mut notes = Vec::new();
-    if let Some(first) = report.findings.first() {
-        notes.push(("Seen", seen(first)));
+    let first = report.findings.first();
+    notes.extend(first.map(|first| ("Seen", seen(first))));
+    for step in opening::next_steps(report, Missing::short_steps) {
+        notes.push(("Do", step));
+    }
+    notes.extend(first.and_then(to_do).map(|step| ("Do", step)));
+    for other in report.findings.iter().skip(1) {
+        notes.push(("Also", also(other)));
+    }
+    let remarks = opening::remarks(&report.header);
+    for note in remarks.into_iter().chain(ladder::interference(report)) {
+        notes.push(("Note", note));
     }
 
-    let next = opening::next_steps(report, Missing::short_steps).into_iter();
-    let to_do = report.findings.first().and_then(to_do);
-    notes.extend(next.chain(to_do).map(|step| ("Do", step)));
-    let others = report.findings.iter().skip(1);
-    notes.extend(others.map(|finding| ("Also", also(finding))));
-    let remarks = opening::remarks(&report.header).into_iter();
-    notes.extend(remarks.map(|remark| ("Note", remark)));
-    let interference = ladder::interference(report).into_iter();
-    notes.extend(interference.map(|effect| ("Note", effect)));
     notes
-}
-
-fn seen(finding: &Finding) -> String {
-    let evidence: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
-    evidence.join("; ")
 }
 
 /// The commands of a finding, else its advice.
@@ -108,15 +100,8 @@ fn also(finding: &Finding) -> String {
 
 /// `56 of 56 cells in 0:18; -v, or linerate report last -o fleet.html`
 fn details(report: &FleetReport) -> (&'static str, String) {
-    let measured = report
-        .cells
-        .iter()
-        .filter(|cell| cell.measurement().is_some())
-        .count();
-    let text = format!(
-        "{measured} of {} in {}; -v, or linerate report last -o fleet.html",
-        counted(report.cells.len(), "cell"),
-        clock(report.header.elapsed_ns as f64 / 1e9)
-    );
+    let measured = measured(&report.cells);
+    let elapsed = clock(report.header.elapsed_ns as f64 / 1e9);
+    let text = format!("{measured} in {elapsed}; -v, or linerate report last -o fleet.html");
     ("Details", text)
 }

@@ -17,15 +17,14 @@ const EXCLUDED_SHOWN: usize = 4;
 
 /// The table, and the effects with their significance.
 pub(super) fn blocks(matrix: &Matrix<'_>) -> Vec<Block> {
-    let table = Table {
-        title: title(matrix),
-        notes: notes(matrix),
-        ..table(matrix, "from \\ to")
-    };
+    let mut table = table(matrix, "from \\ to");
+    table.title = title(matrix);
+    table.notes = notes(matrix);
     let mut blocks = vec![Block::Table(table)];
     if matrix.effects.is_some() {
         blocks.push(Block::Table(effects(matrix)));
     }
+
     blocks
 }
 
@@ -33,67 +32,58 @@ pub(super) fn blocks(matrix: &Matrix<'_>) -> Vec<Block> {
 pub(super) fn heat_map(matrix: &Matrix<'_>) -> HeatMap {
     let names = Names::of(matrix);
     let best = best(matrix);
-    let is_slow = |source: &HostId, sink: &HostId| {
-        let end = |host: &HostId, end: fn(&HostEffect) -> EndEffect| {
-            matrix
-                .host_effects
-                .get(host)
-                .is_some_and(|of| end(of).is_slow)
-        };
-        let pairs = matrix
-            .effects
-            .into_iter()
-            .flat_map(|effects| &effects.pairs);
-        end(source, |of| of.sends)
-            || end(sink, |of| of.receives)
-            || pairs
-                .into_iter()
-                .any(|pair| (&pair.source, &pair.sink) == (source, sink))
-    };
-    let cell = |source: &HostId, sink: &HostId| {
-        let entry = matrix.entries.get(&(source, sink));
-        let text = shown(matrix.unit, source == sink, entry);
-        HeatCell {
-            share: entry.and_then(|entry| heat(*entry, best)),
-            title: format!("{source} → {sink}: {text}"),
-            text,
-            is_framed: source != sink && is_slow(source, sink),
+    let mut rows = Vec::new();
+    for (at, source) in matrix.hosts.iter().enumerate() {
+        let mut cells = Vec::new();
+        for sink in &matrix.hosts {
+            let entry = matrix.entries.get(&(*source, *sink));
+            let text = shown(matrix.unit, source == sink, entry);
+            cells.push(HeatCell {
+                share: entry.and_then(|entry| heat(*entry, best)),
+                title: format!("{source} → {sink}: {text}"),
+                text,
+                is_framed: source != sink && is_slow(matrix, source, sink),
+            });
         }
-    };
-    let hosts = matrix.hosts.iter().copied();
-    let row = |(at, source): (usize, &HostId)| HeatRow {
-        name: names.row(at, source),
-        cells: hosts.clone().map(|sink| cell(source, sink)).collect(),
-    };
+        rows.push(HeatRow {
+            name: names.row(at, source),
+            cells,
+        });
+    }
 
     HeatMap {
         title: title(matrix),
         note: "rows send, columns receive; framed: slow".to_owned(),
         columns: (0..matrix.hosts.len()).map(|at| names.head(at)).collect(),
-        rows: hosts.clone().enumerate().map(row).collect(),
+        rows,
         frames_best: false,
     }
 }
 
+/// The source is slow to send, the sink to receive, or the pair is slow.
+fn is_slow(matrix: &Matrix<'_>, source: &HostId, sink: &HostId) -> bool {
+    let host = |id| matrix.host_effects.get(id);
+    let pairs = matrix.effects.map_or(&[][..], |effects| &effects.pairs);
+    host(source).is_some_and(|of| of.sends.is_slow)
+        || host(sink).is_some_and(|of| of.receives.is_slow)
+        || pairs
+            .iter()
+            .any(|pair| pair.source == *source && pair.sink == *sink)
+}
+
 /// The highest rate. Excluded ones are left out, so an impossible one does not dim all others.
 fn best(matrix: &Matrix<'_>) -> f64 {
-    let entries = matrix.entries.values();
-    entries
-        .filter_map(|entry| entry.measured())
-        .map(|rate| rate.bps)
-        .fold(0.0, f64::max)
+    let rates = matrix.entries.values().filter_map(|entry| entry.measured());
+    rates.map(|rate| rate.bps).fold(0.0, f64::max)
 }
 
 /// A row for each source, without title and notes.
 pub(super) fn table(matrix: &Matrix<'_>, corner: &str) -> Table {
     let names = Names::of(matrix);
-    let rows: Vec<(usize, &HostId)> = matrix.hosts.iter().copied().enumerate().collect();
-
     let best = best(matrix);
+    let rows: Vec<(usize, &HostId)> = matrix.hosts.iter().copied().enumerate().collect();
     let cell = |(_, source): &(usize, &HostId), sink: usize| {
-        let Some(sink) = matrix.hosts.get(sink).copied() else {
-            return Cell::default();
-        };
+        let sink = matrix.hosts[sink];
         let entry = matrix.entries.get(&(*source, sink));
         Cell::from(shown(matrix.unit, *source == sink, entry))
             .heated(entry.and_then(|entry| heat(*entry, best)))
@@ -102,29 +92,25 @@ pub(super) fn table(matrix: &Matrix<'_>, corner: &str) -> Table {
         .text(corner, |(at, host)| names.row(*at, host))
         .numbers(0..rows.len(), |at| names.head(at), cell);
     // Without effects the columns would be empty.
-    let table = match matrix.effects {
-        None => table,
-        Some(_) => {
-            let end = |host: &HostId, end: fn(&HostEffect) -> EndEffect| {
-                matrix.host_effects.get(host).map(|host| end(host))
-            };
-            table
-                .number("sends", |(_, host)| effect(end(host, |host| host.sends)))
-                .number("receives", |(_, host)| {
-                    effect(end(host, |host| host.receives))
-                })
-        }
-    };
+    if matrix.effects.is_none() {
+        return table.table();
+    }
 
-    table.table()
+    let of = |host: &HostId| matrix.host_effects.get(host);
+    table
+        .number("sends", |(_, host)| effect(of(host).map(|of| of.sends)))
+        .number("receives", |(_, host)| {
+            effect(of(host).map(|of| of.receives))
+        })
+        .table()
 }
 
 pub(super) fn title(matrix: &Matrix<'_>) -> String {
-    let name = matrix
-        .name
-        .as_ref()
-        .map_or_else(String::new, |name| format!("{name}: "));
-    format!("{name}{}", matrix.unit.title())
+    let title = matrix.unit.title();
+    match &matrix.name {
+        Some(name) => format!("{name}: {title}"),
+        None => title.to_owned(),
+    }
 }
 
 /// Heads of rows and columns.
@@ -136,16 +122,14 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn of(matrix: &'a Matrix<'_>) -> Self {
-        let racks = matrix
-            .hosts
-            .iter()
-            .map(|host| matrix.racks.get(host).copied().unwrap_or_default())
-            .collect();
+        let mut racks = Vec::new();
         // One long name would widen its column, so all columns have numbers then.
-        let is_numbered = matrix
-            .hosts
-            .iter()
-            .any(|host| host.as_str().len() > HEAD_CHARS_MAX);
+        let mut is_numbered = false;
+        for host in &matrix.hosts {
+            racks.push(matrix.racks.get(host).copied().unwrap_or_default());
+            is_numbered |= host.as_str().len() > HEAD_CHARS_MAX;
+        }
+
         Self {
             hosts: &matrix.hosts,
             racks,
@@ -162,26 +146,18 @@ impl<'a> Names<'a> {
 
     /// `r1  3 node-17.example`
     fn row(&self, at: usize, host: &HostId) -> String {
-        let widest = self
-            .racks
-            .iter()
-            .map(|rack| rack.chars().count())
-            .max()
-            .unwrap_or(0);
-        let rack = self.racks.get(at).copied().unwrap_or_default();
-        let rack = if widest > 0 {
-            format!("{rack:<widest$}  ")
-        } else {
-            String::new()
-        };
+        let mut row = String::new();
+        let widths = self.racks.iter().map(|rack| rack.chars().count());
+        let widest = widths.max().unwrap_or(0);
+        if widest > 0 {
+            row += &format!("{:<widest$}  ", self.racks[at]);
+        }
 
         let digits = self.hosts.len().to_string().len();
-        let number = if self.is_numbered {
-            format!("{:>digits$} ", at + 1)
-        } else {
-            String::new()
-        };
-        format!("{rack}{number}{host}")
+        if self.is_numbered {
+            row += &format!("{:>digits$} ", at + 1);
+        }
+        row + host.as_str()
     }
 }
 
@@ -207,59 +183,56 @@ fn heat(entry: Entry, best: f64) -> Option<f64> {
 
 /// `ok`, `-90 %`, or that nothing decides it.
 pub(super) fn effect(end: Option<EndEffect>) -> String {
-    match end {
-        Some(EndEffect {
-            effect: Some(effect),
-            is_slow: true,
-            ..
-        }) => change(effect),
-        Some(
-            EndEffect {
-                effect: Some(_), ..
-            }
-            | EndEffect {
-                is_cleared: true, ..
-            },
-        ) => "ok".to_owned(),
-        _ => MISSING.to_owned(),
+    let Some(end) = end else {
+        return MISSING.to_owned();
+    };
+    match end.effect {
+        Some(effect) if end.is_slow => change(effect),
+        None if !end.is_cleared => MISSING.to_owned(),
+        _ => "ok".to_owned(),
     }
 }
 
 pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {
     let mut notes = not_run::lines(&matrix.cells);
-    let excluded: Vec<_> = matrix
-        .cells
-        .iter()
-        .filter_map(|cell| Some((*cell, exclusion(cell)?)))
-        .collect();
-    let named = excluded.iter().take(EXCLUDED_SHOWN);
-    notes.extend(named.map(|(cell, why)| {
-        format!(
-            "! in no statistic: {} to {}: {why}",
-            cell.task.source, cell.task.sink
-        )
-    }));
-
-    if excluded.len() > EXCLUDED_SHOWN {
-        notes.push(format!(
-            "! in no statistic: {}",
-            counted(excluded.len() - EXCLUDED_SHOWN, "other cell")
-        ));
+    let mut excluded = 0;
+    for cell in &matrix.cells {
+        let Some(why) = exclusion(cell) else { continue };
+        excluded += 1;
+        if excluded <= EXCLUDED_SHOWN {
+            let (source, sink) = (&cell.task.source, &cell.task.sink);
+            notes.push(format!("! in no statistic: {source} to {sink}: {why}"));
+        }
+    }
+    if excluded > EXCLUDED_SHOWN {
+        let others = counted(excluded - EXCLUDED_SHOWN, "other cell");
+        notes.push(format!("! in no statistic: {others}"));
     }
 
-    notes.extend(flags(matrix));
+    // `3 cells started late`
+    for (flag, words) in [
+        (CellFlag::LateStart, "started late"),
+        (CellFlag::ClockStep, "with a step of a wall clock"),
+        (CellFlag::NoClock, "whose clock is not known"),
+        (CellFlag::CaughtUp, "ran in a catch-up round"),
+    ] {
+        let measured = matrix.cells.iter().filter_map(|cell| cell.measurement());
+        let count = measured.filter(|of| of.flags.contains(&flag)).count();
+        if count > 0 {
+            notes.push(format!("{} {words}", counted(count, "cell")));
+        }
+    }
+
     // A mesh has a cell for each ordered pair; a sample or a list of pairs has fewer.
-    if matrix.entries.len() < matrix.hosts.len() * matrix.hosts.len().saturating_sub(1) {
+    let hosts = matrix.hosts.len();
+    if matrix.entries.len() < hosts * hosts.saturating_sub(1) {
         notes.push("empty: not planned".to_owned());
     }
 
     let is_open = |host: &&HostId| {
         let host = matrix.host_effects.get(host);
-        host.is_none_or(|host| {
-            [host.sends, host.receives]
-                .iter()
-                .any(|end| effect(Some(*end)) == MISSING)
-        })
+        let ends = host.map(|host| [host.sends, host.receives]);
+        ends.is_none_or(|ends| ends.iter().any(|end| effect(Some(*end)) == MISSING))
     };
     if matrix.effects.is_some() && matrix.hosts.iter().any(is_open) {
         notes.push(format!(
@@ -270,49 +243,26 @@ pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {
     notes
 }
 
-/// `3 cells started late`
-fn flags(matrix: &Matrix<'_>) -> impl Iterator<Item = String> {
-    let words = [
-        (CellFlag::LateStart, "started late"),
-        (CellFlag::ClockStep, "with a step of a wall clock"),
-        (CellFlag::NoClock, "whose clock is not known"),
-        (CellFlag::CaughtUp, "ran in a catch-up round"),
-    ];
-    let count = |flag: CellFlag| {
-        let measured = matrix.cells.iter().filter_map(|cell| cell.measurement());
-        measured.filter(|of| of.flags.contains(&flag)).count()
-    };
-    let counts = words.map(|(flag, words)| (count(flag), words));
-
-    counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, words)| format!("{} {words}", counted(count, "cell")))
-}
-
 fn effects(matrix: &Matrix<'_>) -> Table {
-    let hosts: Vec<&HostEffect> = matrix
-        .hosts
-        .iter()
+    let effects = matrix.hosts.iter();
+    let hosts: Vec<&HostEffect> = effects
         .filter_map(|host| matrix.host_effects.get(host).copied())
         .collect();
-    let end = |end: &EndEffect| match (end.effect, end.p) {
-        (Some(effect), Some(p)) => {
-            format!("{:+.1} % (p {})", effect * 100.0, general(p, 2))
-        }
-        (Some(effect), None) => format!("{:+.1} %", effect * 100.0),
-        (None, _) => MISSING.to_owned(),
+    let end = |end: &EndEffect| {
+        let Some(effect) = end.effect else {
+            return MISSING.to_owned();
+        };
+        let p = end.p.map(|p| format!(" (p {})", general(p, 2)));
+        format!("{:+.1} %{}", effect * 100.0, p.unwrap_or_default())
     };
 
-    let scale = matrix
-        .effects
-        .map(|effects| format!("scale of the rest {:.1} %", effects.scale * 100.0));
+    let scale = matrix.effects.map(|effects| effects.scale * 100.0);
     Table::of("", "Effects of hosts", &hosts)
         .text("host", |host| host.host.to_string())
         .number("sends", |host| end(&host.sends))
         .number("cells", |host| host.sends.cells.to_string())
         .number("receives", |host| end(&host.receives))
         .number("cells", |host| host.receives.cells.to_string())
-        .notes(scale)
+        .notes(scale.map(|scale| format!("scale of the rest {scale:.1} %")))
         .table()
 }

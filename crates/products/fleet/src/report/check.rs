@@ -12,10 +12,10 @@ use linerate_document::short::SHORT_COLUMN;
 use linerate_document::table::{Cell, Table};
 
 /// A check.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug)]
 pub struct CheckReport {
     /// Carrier of the control connections: `ssh`.
-    pub carrier: String,
+    pub carrier: &'static str,
     /// Names of the paths under test.
     pub paths: Vec<String>,
     /// A row for each host and path.
@@ -25,7 +25,7 @@ pub struct CheckReport {
 }
 
 /// A host that was checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct CheckRow {
     /// Its id.
     pub host: HostId,
@@ -77,33 +77,28 @@ const ROWS_SHOWN: usize = 24;
 
 /// Summary, a row for each host, and what to do next.
 pub fn check_text(check: &CheckReport, style: Style) -> String {
-    let is_plain = |row: &&CheckRow| row.state == CheckState::Ready && row.notes.is_empty();
-    let is_long = check.rows.len() > ROWS_SHOWN;
-    let rows: Vec<&CheckRow> = check
-        .rows
-        .iter()
-        .filter(|row| !is_long || !is_plain(row))
-        .collect();
+    let mut rows: Vec<&CheckRow> = check.rows.iter().collect();
+    if rows.len() > ROWS_SHOWN {
+        rows.retain(|row| row.state != CheckState::Ready || !row.notes.is_empty());
+    }
     let hidden = check.rows.len() - rows.len();
-    let hidden =
-        (hidden > 0).then(|| format!("{} more: ready, without a note", counted(hidden, "row")));
     let mut blocks = vec![Block::Title(summary(check))];
-
     if !rows.is_empty() {
         blocks.push(Block::Table(table(&rows)));
     }
-
-    blocks.extend(hidden.map(|line| Block::List(vec![line])));
+    if hidden > 0 {
+        let hidden = counted(hidden, "row");
+        blocks.push(Block::List(vec![format!(
+            "{hidden} more: ready, without a note"
+        )]));
+    }
     if let Some(next) = &check.next {
         blocks.push(Block::Space);
         blocks.push(Block::entry("Do", SHORT_COLUMN, next));
     }
 
-    Document {
-        name: "linerate fleet check",
-        blocks,
-    }
-    .text(style)
+    let name = "linerate fleet check";
+    Document { name, blocks }.text(style)
 }
 
 /// `21 hosts: 19 ready, 1 blocked, 1 unreachable; control over ssh, tests over path phys`
@@ -115,19 +110,18 @@ fn summary(check: &CheckReport) -> String {
         *state = row.state.max(*state);
     }
 
-    let mut states: BTreeMap<CheckState, usize> = BTreeMap::new();
-    hosts
-        .values()
-        .for_each(|state| *states.entry(*state).or_default() += 1);
-    let states: Vec<String> = states
-        .iter()
-        .map(|(state, count)| format!("{count} {}", state.name()))
-        .collect();
+    let mut counts: BTreeMap<CheckState, usize> = BTreeMap::new();
+    for state in hosts.values() {
+        *counts.entry(*state).or_default() += 1;
+    }
+    let mut states = Vec::new();
+    for (state, count) in counts {
+        states.push(format!("{count} {}", state.name()));
+    }
 
-    let paths = if check.paths.len() > 1 {
-        "paths"
-    } else {
-        "path"
+    let paths = match check.paths.len() {
+        0 | 1 => "path",
+        _ => "paths",
     };
     format!(
         "{}: {}; control over {}, tests over {paths} {}",
@@ -140,24 +134,14 @@ fn summary(check: &CheckReport) -> String {
 
 fn table(rows: &[&CheckRow]) -> Table {
     let absent = || "-".to_owned();
-    let known = |text: &Option<String>| text.clone().unwrap_or_else(absent);
-    let address = |row: &CheckRow| {
-        let address = row.address.as_ref().map(|address| match row.port {
-            Some(port) if address.contains(':') => format!("[{address}]:{port}"),
-            Some(port) => format!("{address}:{port}"),
-            None => address.clone(),
-        });
-        let known: Vec<String> = address.into_iter().chain(row.device.clone()).collect();
-        match known.is_empty() {
-            true => absent(),
-            false => known.join(" "),
-        }
-    };
-
+    let time = |ns: u64| linerate_document::number::time(ns as f64);
     let versions: BTreeSet<&String> = rows.iter().filter_map(|row| row.version.as_ref()).collect();
-    let notes = rows.iter().filter(|row| !row.notes.is_empty());
-    let notes = notes.map(|row| format!("{}: {}", row.host, row.notes.join("; ")));
-    let table = Table::of("", "", rows)
+    let mut notes = Vec::new();
+    for row in rows.iter().filter(|row| !row.notes.is_empty()) {
+        notes.push(format!("{}: {}", row.host, row.notes.join("; ")));
+    }
+
+    let mut table = Table::of("", "", rows)
         .text("host", |row| row.host.to_string())
         .text("state", |row| {
             Cell::marked(row.state.name().to_owned(), row.state != CheckState::Ready)
@@ -165,30 +149,39 @@ fn table(rows: &[&CheckRow]) -> Table {
         .text("clock", |row| row.clock_ns.map_or_else(absent, clock))
         .text("test address", |row| address(row))
         .text("link", |row| row.link_bps.map_or_else(absent, link_rate))
-        .text("rtt", |row| {
-            row.rtt_ns
-                .map_or_else(absent, |ns| linerate_document::number::time(ns as f64))
-        });
+        .text("rtt", |row| row.rtt_ns.map_or_else(absent, time));
     // Agents of one version are the usual case.
-    let table = match versions.len() {
-        0 | 1 => table,
-        _ => table.text("version", |row| known(&row.version)),
-    };
+    if versions.len() > 1 {
+        table = table.text("version", |row| row.version.clone().unwrap_or_else(absent));
+    }
 
     table.notes(notes).table()
 }
 
+/// `10.0.0.1:5201 eth1`
+fn address(row: &CheckRow) -> String {
+    let mut text = match (&row.address, row.port) {
+        (Some(address), Some(port)) if address.contains(':') => format!("[{address}]:{port}"),
+        (Some(address), Some(port)) => format!("{address}:{port}"),
+        (Some(address), None) => address.clone(),
+        (None, _) => String::new(),
+    };
+    if let Some(device) = &row.device {
+        text = format!("{text} {device}");
+    }
+
+    match text.trim_start() {
+        "" => "-".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
 /// `+12 us ±48`
 fn clock((offset_ns, error_ns): (i64, u64)) -> String {
-    let (unit, ns) = if offset_ns.unsigned_abs().max(error_ns) < 10_000_000 {
-        ("us", 1e3)
+    let (offset, error) = (offset_ns as f64, error_ns as f64);
+    if offset_ns.unsigned_abs().max(error_ns) < 10_000_000 {
+        format!("{:+.0} us ±{:.0}", offset / 1e3, error / 1e3)
     } else {
-        ("ms", 1e6)
-    };
-    let digits = usize::from(unit == "ms");
-    format!(
-        "{:+.digits$} {unit} ±{:.digits$}",
-        offset_ns as f64 / ns,
-        error_ns as f64 / ns
-    )
+        format!("{:+.1} ms ±{:.1}", offset / 1e6, error / 1e6)
+    }
 }

@@ -13,12 +13,13 @@ const CHUNK: usize = 1_000;
 
 /// A head line and one line per cell (RFC 4180). A value that was not measured is empty.
 pub fn csv(report: &FleetReport) -> String {
-    let rows = report
-        .cells
-        .chunks(CHUNK)
-        .map(|cells| table(cells).csv_rows());
     // Only the first table has the head line.
-    std::iter::once(table(&[]).csv()).chain(rows).collect()
+    let mut csv = table(&[]).csv();
+    for cells in report.cells.chunks(CHUNK) {
+        csv += &table(cells).csv_rows();
+    }
+
+    csv
 }
 
 fn table(cells: &[Cell]) -> Table {
@@ -63,11 +64,8 @@ fn text<T: ToString>(value: Option<T>) -> String {
 }
 
 fn names<T: Serialize + Copy>(values: &[T]) -> String {
-    values
-        .iter()
-        .map(|value| stored_name(*value))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let names: Vec<String> = values.iter().map(|value| stored_name(*value)).collect();
+    names.join(" ")
 }
 
 fn reason(cell: &Cell) -> (String, String) {

@@ -2,12 +2,12 @@
 //! others.
 
 use linerate_model::fleet::{
-    FleetReport, FleetTopology, HostId, HostPoisoning, LadderDirection, LadderRow,
+    Cell, FleetReport, FleetTopology, HostId, HostPoisoning, LadderDirection, LadderRow,
 };
 use linerate_model::stats::median;
 
 use super::not_run;
-use crate::conclude::ladder::host_rates;
+use crate::conclude::ladder::{host_rates, slow_hosts};
 use crate::conclude::treatment_name;
 use linerate_document::blocks::Block;
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series, from_zero};
@@ -16,8 +16,6 @@ use linerate_document::plot::Plot;
 use linerate_document::table::Table;
 use linerate_model::numbers::{digits, rate, scaled};
 
-/// Share of the median of a row below which a host is named.
-const SLOW_SHARE: f64 = 0.5;
 /// Part of a sum below which a change of it is none.
 const UNCHANGED_SHARE: f64 = 0.001;
 /// Slow hosts of a row that are named.
@@ -30,14 +28,11 @@ pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
         return blocks;
     }
 
-    let not_run = not_run::lines(&report.cells.iter().collect::<Vec<_>>());
-    if !not_run.is_empty() {
-        blocks.extend([Block::Space, Block::List(not_run)]);
-    }
-
-    let suspects = interference(report);
-    if !suspects.is_empty() {
-        blocks.extend([Block::Space, Block::List(suspects)]);
+    let cells: Vec<&Cell> = report.cells.iter().collect();
+    for lines in [not_run::lines(&cells), interference(report)] {
+        if !lines.is_empty() {
+            blocks.extend([Block::Space, Block::List(lines)]);
+        }
     }
 
     blocks
@@ -45,26 +40,27 @@ pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
 
 /// A table of each direction, path and variant; none of a mesh.
 pub(super) fn all_tables(report: &FleetReport) -> Vec<Block> {
-    let (hub, directions): (_, &[LadderDirection]) = match &report.header.topology {
-        FleetTopology::Incast(hub) => (hub, &[LadderDirection::Incast]),
-        FleetTopology::Fanout(hub) => (hub, &[LadderDirection::Fanout]),
+    let (hub, directions) = match &report.header.topology {
+        FleetTopology::Incast(hub) => (hub, vec![LadderDirection::Incast]),
+        FleetTopology::Fanout(hub) => (hub, vec![LadderDirection::Fanout]),
         FleetTopology::IncastAndFanout(hub) => {
-            (hub, &[LadderDirection::Incast, LadderDirection::Fanout])
+            let both = vec![LadderDirection::Incast, LadderDirection::Fanout];
+            (hub, both)
         }
-        _ => return Vec::new(),
+        FleetTopology::Mesh | FleetTopology::Pairs => return Vec::new(),
     };
-    directions
-        .iter()
-        .flat_map(|direction| tables(report, hub, *direction))
-        .collect()
+    let mut blocks = Vec::new();
+    for direction in directions {
+        blocks.extend(tables(report, hub, direction));
+    }
+
+    blocks
 }
 
 /// The sum and the median host of each direction over the hosts at the same time.
 pub(super) fn plot(report: &FleetReport) -> Option<Plot> {
     let mut series = Vec::new();
-    let groups = report
-        .ladder
-        .chunk_by(|a, b| (a.direction, &a.path, &a.variant) == (b.direction, &b.path, &b.variant));
+    let groups = report.ladder.chunk_by(is_one_ladder);
     for (hue, rows) in groups.enumerate().take(SERIES_MAX / 2) {
         let first = rows.first()?;
         let way = match first.direction {
@@ -72,19 +68,17 @@ pub(super) fn plot(report: &FleetReport) -> Option<Plot> {
             LadderDirection::Fanout => "out",
         };
         let place = treatment_name(&first.path, &first.variant);
-        let line = |what: &str, style, bps: fn(&LadderRow) -> Option<f64>| {
-            let points = rows
-                .iter()
-                .filter_map(|row| Some(Point::new(row.level as f64, bps(row)?)));
-            Series::new(
-                format!("{what} {way} {place}").trim_end(),
-                style,
-                hue,
-                points,
-            )
-        };
-        series.push(line("sum", LineStyle::Main, |row| median(&row.sums_bps)));
-        series.push(line("host", LineStyle::Thin, middle));
+        let (mut sums, mut hosts) = (Vec::new(), Vec::new());
+        for row in rows {
+            let point = |bps: f64| Point::new(row.level as f64, bps);
+            sums.extend(median(&row.sums_bps).map(point));
+            hosts.extend(middle(row).map(point));
+        }
+
+        let name = format!("sum {way} {place}");
+        series.push(Series::new(name.trim_end(), LineStyle::Main, hue, sums));
+        let name = format!("host {way} {place}");
+        series.push(Series::new(name.trim_end(), LineStyle::Thin, hue, hosts));
     }
 
     let x = Axis::linear("hosts at the same time", |level| format!("{level:.0}"));
@@ -97,55 +91,51 @@ pub(super) fn plot(report: &FleetReport) -> Option<Plot> {
     })
 }
 
+/// The rows are of one direction, path and variant, by which rows are sorted.
+fn is_one_ladder(a: &LadderRow, b: &LadderRow) -> bool {
+    (a.direction, &a.path, &a.variant) == (b.direction, &b.path, &b.variant)
+}
+
 /// A table of each path and variant of a direction.
 fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec<Block> {
     let (kind, ends) = match direction {
         LadderDirection::Incast => ("incast into", "sender"),
         LadderDirection::Fanout => ("fanout from", "receiver"),
     };
-    let others = report
-        .header
-        .hosts
-        .iter()
-        .filter(|host| host.id != *hub)
-        .count();
-
-    let link = report
-        .header
-        .hosts
-        .iter()
-        .find(|host| host.id == *hub)
-        .and_then(|host| host.link_bps);
-    let link = link.map_or_else(String::new, |bps| format!(" ({})", link_rate(bps)));
+    let hosts = &report.header.hosts;
+    let others = hosts.iter().filter(|host| host.id != *hub).count();
+    let of_hub = hosts.iter().find(|host| host.id == *hub);
+    let link = match of_hub.and_then(|host| host.link_bps) {
+        Some(bps) => format!(" ({})", link_rate(bps)),
+        None => String::new(),
+    };
     let head = format!("{kind} {hub}{link}, {}", counted(others, ends));
 
-    let rows = report
-        .ladder
-        .iter()
-        .filter(|row| row.direction == direction)
-        .collect::<Vec<_>>();
-    if rows.is_empty() {
+    let ladders = report.ladder.chunk_by(is_one_ladder);
+    let ladders: Vec<_> = ladders
+        .filter(|rows| rows[0].direction == direction)
+        .collect();
+    if ladders.is_empty() {
         return vec![Block::Paragraph(format!("{head}: no step has a result"))];
     }
 
-    let treatments: Vec<&[&LadderRow]> = rows
-        // Rows are sorted by direction, path and variant, so equal ones are adjacent.
-        .chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant))
-        .collect();
-    let is_one = treatments.len() < 2;
-    treatments
-        .into_iter()
-        .map(|rows| Block::Table(table(&head, rows, is_one)))
-        .collect()
+    let is_one = ladders.len() < 2;
+    let mut blocks = Vec::new();
+    for rows in ladders {
+        let mut title = head.clone();
+        if !is_one {
+            let place = treatment_name(&rows[0].path, &rows[0].variant);
+            title += &format!(", {place}");
+        }
+        blocks.push(Block::Table(table(title, rows)));
+    }
+
+    blocks
 }
 
-fn table(head: &str, rows: &[&LadderRow], is_one: bool) -> Table {
-    let place = match rows.first() {
-        Some(row) if !is_one => format!(", {}", treatment_name(&row.path, &row.variant)),
-        _ => String::new(),
-    };
+fn table(title: String, rows: &[LadderRow]) -> Table {
     let absent = || "-".to_owned();
-    Table::of("", format!("{head}{place}"), rows)
+    Table::of("", title, rows)
         .number("hosts", |row| row.level.to_string())
         .number("sum", |row| median(&row.sums_bps).map_or_else(absent, rate))
         .number("slowest/median/fastest", |row| {
@@ -159,32 +149,27 @@ fn table(head: &str, rows: &[&LadderRow], is_one: bool) -> Table {
                 .map_or_else(absent, |count| count.to_string())
         })
         .number("RTT", |row| row.rtt_us.map_or_else(absent, round_trip))
-        .text("slow", |row| slow_hosts(row))
+        .text("slow", |row| slow_names(row))
         .table()
 }
 
 /// `96 / 952 / 956 Mbit/s`
 fn spread(row: &LadderRow) -> Option<String> {
-    let rates = host_rates(row);
-    let (low, high) = (
-        rates.iter().copied().reduce(f64::min)?,
-        rates.iter().copied().reduce(f64::max)?,
-    );
+    let mut rates = host_rates(row);
+    rates.sort_by(f64::total_cmp);
+    let (low, high) = (*rates.first()?, *rates.last()?);
     // One unit for all three rates makes them comparable at a glance: that of the highest.
-    let (_, unit) = scaled(
-        high,
-        1000.0,
-        ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
-    );
-    let divisor = match unit {
-        "Kbit/s" => 1e3,
-        "Mbit/s" => 1e6,
-        "Gbit/s" => 1e9,
-        "Tbit/s" => 1e12,
-        _ => 1.0,
-    };
-    let [low, middle, high] = [low, middle(row)?, high].map(|rate| digits(rate / divisor));
+    let units = ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+    let (_, unit) = scaled(high, 1000.0, units);
+    let mut divisor = 1.0;
+    for known in units {
+        if known == unit {
+            break;
+        }
+        divisor *= 1e3;
+    }
 
+    let [low, middle, high] = [low, median(&rates)?, high].map(|rate| digits(rate / divisor));
     Some(format!("{low} / {middle} / {high} {unit}"))
 }
 
@@ -213,53 +198,34 @@ pub(super) fn link_rate(bps: f64) -> String {
 /// Hosts that are slow without others, as a sentence:
 /// `pc07 is slow alone (96.0 Mbit/s, median 952 Mbit/s)`. `None` where no host is.
 pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
-    let of_row = |row: &LadderRow| {
-        let slow = slow(row);
-        let (first, bps) = slow.first()?;
-
-        let more = if slow.len() > 1 {
-            format!(" and {} more are", slow.len() - 1)
-        } else {
-            " is".to_owned()
+    // The other levels show sharing; only the first one shows a host by itself.
+    for row in report.ladder.iter().filter(|row| row.level == 1) {
+        let slow = slow_hosts(row);
+        let Some((first, bps)) = slow.first() else {
+            continue;
         };
-        Some(format!(
-            "{first}{more} slow alone ({}, median {})",
-            rate(*bps),
-            rate(middle(row)?)
-        ))
-    };
-    report
-        .ladder
-        .iter()
-        // The other levels show sharing; only the first one shows a host by itself.
-        .filter(|row| row.level == 1)
-        .find_map(of_row)
+        let more = match slow.len() {
+            1 => " is".to_owned(),
+            all => format!(" and {} more are", all - 1),
+        };
+        let (bps, middle) = (rate(*bps), rate(middle(row)?));
+        return Some(format!("{first}{more} slow alone ({bps}, median {middle})"));
+    }
+
+    None
 }
 
 fn middle(row: &LadderRow) -> Option<f64> {
     median(&host_rates(row))
 }
 
-/// Hosts of a row that are far below the others, the slowest first.
-fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
-    // Without rates the limit is 0, which no rate is below.
-    let limit = middle(row).map_or(0.0, |middle| SLOW_SHARE * middle);
-    let mut slow: Vec<&(HostId, f64)> = row
-        .hosts_bps
-        .iter()
-        .filter(|(_, rate)| *rate < limit)
-        .collect();
-    slow.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-
-    slow
-}
-
 /// `pc07, pc12`
-fn slow_hosts(row: &LadderRow) -> String {
-    let slow = slow(row);
-    let named = slow.iter().take(SLOW_SHOWN);
-    let mut names: Vec<String> = named.map(|(host, _)| host.to_string()).collect();
-
+fn slow_names(row: &LadderRow) -> String {
+    let slow = slow_hosts(row);
+    let mut names = Vec::new();
+    for (host, _) in slow.iter().take(SLOW_SHOWN) {
+        names.push(host.to_string());
+    }
     if slow.len() > SLOW_SHOWN {
         names.push(format!("{} more", slow.len() - SLOW_SHOWN));
     }
@@ -281,14 +247,13 @@ fn effect_on_others(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> Str
         loss if loss < 0.0 => format!("lose {}", rate(-loss)),
         gain => format!("gain {}", rate(gain)),
     };
-    let expected = rate(rates.gain_explained_bps);
-
-    if rates.is_found() {
-        format!(
-            "{suspect} slows the others down: without it they {change}, and {expected} would be \
-             its share"
-        )
-    } else {
-        format!("{suspect} does not slow the others down: without it they {change}")
+    if !rates.is_found() {
+        return format!("{suspect} does not slow the others down: without it they {change}");
     }
+
+    let expected = rate(rates.gain_explained_bps);
+    format!(
+        "{suspect} slows the others down: without it they {change}, and {expected} would be its \
+         share"
+    )
 }

@@ -10,7 +10,7 @@ use linerate_document::number::counted;
 use linerate_document::table::Table;
 
 /// A worker of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Leftover {
     /// Its process id.
     pub pid: u32,
@@ -30,42 +30,45 @@ pub type HostLeftovers = Result<Vec<Leftover>, String>;
 
 /// A row for each process and each host that did not answer.
 pub fn leftovers_text(answers: &[(HostId, HostLeftovers)], style: Style) -> String {
-    type Row<'a> = (&'a HostId, Result<&'a Leftover, &'a String>);
-
-    let mut rows: Vec<Row<'_>> = Vec::new();
+    // Host, process, run, ports, state.
+    let mut rows: Vec<[String; 5]> = Vec::new();
+    let mut count = 0;
     for (host, answer) in answers {
+        let absent = || "-".to_owned();
         match answer {
-            Ok(found) => rows.extend(found.iter().map(|found| (host, Ok(found)))),
-            Err(reason) => rows.push((host, Err(reason))),
+            Ok(found) => {
+                count += found.len();
+                for of in found {
+                    let (pid, run) = (of.pid.to_string(), of.run.to_string());
+                    rows.push([host.to_string(), pid, run, ports(of), state(of)]);
+                }
+            }
+            Err(reason) => rows.push([
+                host.to_string(),
+                absent(),
+                absent(),
+                absent(),
+                reason.clone(),
+            ]),
         }
     }
 
-    let of_process = |row: &Row<'_>, text: fn(&Leftover) -> String| match row.1 {
-        Ok(found) => text(found),
-        Err(_) => "-".to_owned(),
-    };
     let table = Table::of("", "", &rows)
-        .text("host", |(host, _)| host.to_string())
-        .text("process", |row| {
-            of_process(row, |found| found.pid.to_string())
-        })
-        .text("run", |row| of_process(row, |found| found.run.to_string()))
-        .text("listens on", |row| of_process(row, ports))
-        .text("state", |row| row.1.map_or_else(String::clone, state))
+        .text("host", |row| row[0].clone())
+        .text("process", |row| row[1].clone())
+        .text("run", |row| row[2].clone())
+        .text("listens on", |row| row[3].clone())
+        .text("state", |row| row[4].clone())
         .non_empty();
-
     let hosts = counted(answers.len(), "host");
-    let title = match rows.iter().filter(|(_, found)| found.is_ok()).count() {
+    let title = match count {
         0 => format!("nothing is left of a run on {hosts}"),
         count => format!("{} of runs on {hosts}", counted(count, "worker")),
     };
-    Document {
-        name: "linerate fleet leftovers",
-        blocks: std::iter::once(Block::Title(title))
-            .chain(table.map(Block::Table))
-            .collect(),
-    }
-    .text(style)
+    let mut blocks = vec![Block::Title(title)];
+    blocks.extend(table.map(Block::Table));
+    let name = "linerate fleet leftovers";
+    Document { name, blocks }.text(style)
 }
 
 fn ports(found: &Leftover) -> String {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fleet::{
-    Cell, CellFlag, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId,
+    Cell, CellFlag, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId, Measurement,
 };
 use linerate_model::stats::median;
 
@@ -30,7 +30,7 @@ pub(super) struct Matrix<'a> {
 }
 
 /// Result of a source and a sink.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub(super) enum Entry {
     /// Median rate over the repetitions.
     Measured(Rate),
@@ -41,7 +41,7 @@ pub(super) enum Entry {
 }
 
 /// A rate.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub(super) struct Rate {
     pub bps: f64,
     /// Share of the nominal rate, where that is known.
@@ -49,7 +49,7 @@ pub(super) struct Rate {
 }
 
 /// Unit of all rates of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum RateUnit {
     Percent,
     Mbps,
@@ -111,88 +111,85 @@ pub(super) fn matrices(report: &FleetReport) -> Vec<Matrix<'_>> {
     let of_mode = |cell: &&Cell| cell.mode == report.header.mode;
     let treatments = by_treatment(report.cells.iter().filter(of_mode));
     let is_one = treatments.len() < 2;
-    treatments
-        .into_iter()
-        .map(|((path, variant), cells)| matrix(report, (path, variant), cells, is_one))
-        .collect()
+    let mut matrices = Vec::new();
+    for ((path, variant), cells) in treatments {
+        let mut matrix = matrix(report, (path, variant), cells);
+        if !is_one {
+            matrix.name = Some(treatment_name(path, variant));
+        }
+        matrices.push(matrix);
+    }
+
+    matrices
 }
 
 fn matrix<'a>(
     report: &'a FleetReport,
     (path, variant): (&str, &str),
     cells: Vec<&'a Cell>,
-    is_one: bool,
 ) -> Matrix<'a> {
     let mut grouped: BTreeMap<(&HostId, &HostId), Vec<&Cell>> = BTreeMap::new();
+    let mut hosts = BTreeSet::new();
     for cell in &cells {
         let ends = (&cell.task.source, &cell.task.sink);
+        hosts.extend([ends.0, ends.1]);
         grouped.entry(ends).or_default().push(cell);
     }
-    let entries: BTreeMap<_, _> = grouped
-        .into_iter()
-        .map(|(ends, cells)| (ends, entry(&cells)))
-        .collect();
-    let effects = report
-        .effects
-        .iter()
-        .find(|effects| effects.path == path && effects.variant == variant);
+    let mut entries = BTreeMap::new();
+    for (ends, cells) in grouped {
+        entries.insert(ends, entry(&cells));
+    }
 
-    let racks = report
-        .header
-        .hosts
-        .iter()
-        .filter_map(|host| Some((&host.id, host.rack.as_deref()?)))
-        .collect();
-    let hosts: BTreeSet<&HostId> = entries
-        .keys()
-        .flat_map(|(source, sink)| [*source, *sink])
-        .collect();
-    let unit = unit(&entries);
+    let mut racks = BTreeMap::new();
+    for host in &report.header.hosts {
+        racks.extend(host.rack.as_deref().map(|rack| (&host.id, rack)));
+    }
 
-    let host_effects = effects
-        .into_iter()
-        .flat_map(|effects| &effects.hosts)
-        .map(|of| (&of.host, of))
-        .collect();
-    let hosts = ordered(hosts, &racks, &host_effects);
+    let mut effects = report.effects.iter();
+    let effects = effects.find(|effects| effects.path == path && effects.variant == variant);
+    let mut host_effects = BTreeMap::new();
+    for of in effects.into_iter().flat_map(|effects| &effects.hosts) {
+        host_effects.insert(&of.host, of);
+    }
+
     Matrix {
-        name: (!is_one).then(|| treatment_name(path, variant)),
-        hosts,
+        name: None,
+        hosts: ordered(hosts, &racks, &host_effects),
         racks,
+        unit: unit(&entries),
         entries,
         cells,
         effects,
         host_effects,
-        unit,
     }
 }
 
 fn entry(cells: &[&Cell]) -> Entry {
-    let usable: Vec<_> = cells.iter().filter_map(|cell| cell.usable()).collect();
-    let measured: Vec<_> = match usable.is_empty() {
-        true => cells.iter().filter_map(|cell| cell.measurement()).collect(),
-        false => usable.clone(),
-    };
-    let rates: Vec<f64> = measured.iter().map(|of| of.goodput_bps).collect();
-    let is_rate = |nominal: &f64| nominal.is_finite() && *nominal > 0.0;
-    let shares = measured
-        .iter()
-        .map(|of| Some(of.goodput_bps / of.nominal_bps.filter(is_rate)?));
-    let shares: Option<Vec<f64>> = shares.collect();
+    let mut measured: Vec<&Measurement> = cells.iter().filter_map(|cell| cell.usable()).collect();
+    let is_excluded = measured.is_empty();
+    if is_excluded {
+        measured.extend(cells.iter().filter_map(|cell| cell.measurement()));
+    }
 
-    match median(&rates) {
-        None => Entry::NotRun,
-        Some(bps) => {
-            let rate = Rate {
-                bps,
-                share: shares.and_then(|shares| median(&shares)),
-            };
-            if usable.is_empty() {
-                Entry::Excluded(rate)
-            } else {
-                Entry::Measured(rate)
-            }
+    let (mut rates, mut shares) = (Vec::new(), Vec::new());
+    for of in measured {
+        rates.push(of.goodput_bps);
+        let nominal = of.nominal_bps.unwrap_or(0.0);
+        if nominal.is_finite() && nominal > 0.0 {
+            shares.push(of.goodput_bps / nominal);
         }
+    }
+
+    let Some(bps) = median(&rates) else {
+        return Entry::NotRun;
+    };
+    // The share of some alone would be none of the median.
+    let share = median(&shares).filter(|_| shares.len() == rates.len());
+    let rate = Rate { bps, share };
+    if is_excluded {
+        Entry::Excluded(rate)
+    } else {
+        Entry::Measured(rate)
     }
 }
 
@@ -208,13 +205,14 @@ impl Entry {
 
 /// Percent where the nominal rate of all pairs is known, else the unit of the median.
 fn unit(entries: &BTreeMap<(&HostId, &HostId), Entry>) -> RateUnit {
-    let rates: Vec<Rate> = entries
-        .values()
-        .filter_map(|entry| entry.measured())
-        .collect();
-    let bps: Vec<f64> = rates.iter().map(|rate| rate.bps).collect();
-    match median(&bps) {
-        Some(_) if rates.iter().all(|rate| rate.share.is_some()) => RateUnit::Percent,
+    let mut rates = Vec::new();
+    let mut has_shares = true;
+    for rate in entries.values().filter_map(|entry| entry.measured()) {
+        rates.push(rate.bps);
+        has_shares &= rate.share.is_some();
+    }
+    match median(&rates) {
+        Some(_) if has_shares => RateUnit::Percent,
         Some(middle) if middle >= 1e9 => RateUnit::Gbps,
         _ => RateUnit::Mbps,
     }
@@ -228,11 +226,12 @@ fn ordered<'a>(
     let effect = |host: &HostId| effects.get(host).map_or(0.0, |effect| strength(effect));
     let mut hosts: Vec<&HostId> = hosts.into_iter().collect();
     hosts.sort_by(|a, b| {
-        let rack = |host: &HostId| racks.get(host).copied();
-        let by_rack = rack(a).is_none().cmp(&rack(b).is_none()).then_with(|| {
-            let names = [rack(a), rack(b)].map(Option::unwrap_or_default);
-            by_name(names[0], names[1])
-        });
+        let [of_a, of_b] = [a, b].map(|host| racks.get(host));
+        // Hosts without a rack are the last ones.
+        let by_rack = match (of_a, of_b) {
+            (Some(a), Some(b)) => by_name(a, b),
+            _ => of_b.is_some().cmp(&of_a.is_some()),
+        };
         by_rack
             .then_with(|| effect(a).total_cmp(&effect(b)))
             .then_with(|| by_name(a.as_str(), b.as_str()))
@@ -248,19 +247,14 @@ pub(super) fn by_name(a: &str, b: &str) -> Ordering {
 
 fn parts(name: &str) -> Vec<(&str, u128)> {
     let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let is_number = rest.starts_with(|c: char| c.is_ascii_digit());
-        let end = rest
-            .find(|c: char| c.is_ascii_digit() != is_number)
-            .unwrap_or(rest.len());
-        let (part, after) = rest.split_at(end);
-        parts.push(if is_number {
-            ("", part.parse().unwrap_or(u128::MAX))
+    let chars = name.as_bytes();
+    for part in chars.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+        let part = str::from_utf8(part).unwrap_or_default();
+        if part.starts_with(|c: char| c.is_ascii_digit()) {
+            parts.push(("", part.parse().unwrap_or(u128::MAX)));
         } else {
-            (part, 0)
-        });
-        rest = after;
+            parts.push((part, 0));
+        }
     }
 
     parts
@@ -268,12 +262,12 @@ fn parts(name: &str) -> Vec<(&str, u128)> {
 
 /// Flags that exclude a cell from statistics, in words.
 pub(super) fn exclusion(cell: &Cell) -> Option<&'static str> {
-    cell.measurement()?
-        .flags
-        .iter()
-        .find_map(|flag| match flag {
-            CellFlag::Implausible => Some("more than the path can carry"),
-            CellFlag::NoCommonPeriod => Some("the tests of its round have no common period"),
-            _ => None,
-        })
+    let flags = &cell.measurement()?.flags;
+    if flags.contains(&CellFlag::Implausible) {
+        Some("more than the path can carry")
+    } else if flags.contains(&CellFlag::NoCommonPeriod) {
+        Some("the tests of its round have no common period")
+    } else {
+        None
+    }
 }

@@ -5,7 +5,7 @@ use linerate_model::finding::Finding;
 use linerate_model::fleet::{FleetHeader, FleetReport};
 use linerate_model::stored_name;
 
-use super::missing::Missing;
+use super::not_run::Missing;
 use super::{ladder, not_run};
 use linerate_doctor::report::{doubt, graded, steps, wrapped};
 use linerate_document::blocks::Block;
@@ -13,20 +13,15 @@ use linerate_document::number::counted;
 
 /// The strongest finding; without one, what the cells allow to state.
 pub(super) fn title(report: &FleetReport) -> String {
-    let measured = report
-        .cells
-        .iter()
-        .filter(|cell| cell.usable().is_some())
-        .count();
-    let all = counted(report.cells.len(), "cell");
-    let missing = Missing::of(&report.cells);
+    let cells = &report.cells;
+    let measured = cells.iter().filter(|cell| cell.usable().is_some()).count();
+    let all = counted(cells.len(), "cell");
+    let missing = Missing::of(cells);
     let found = match ladder::slow_alone(report) {
         _ if !report.findings.is_empty() => headline(&report.findings, missing.is_none()),
         _ if measured == 0 => format!("no result: none of {all} was measured"),
         Some(slow) => slow,
-        None if measured < report.cells.len() => {
-            format!("{NO_FINDING} ({measured} of {all} usable)")
-        }
+        None if measured < cells.len() => format!("{NO_FINDING} ({measured} of {all} usable)"),
         None => NO_FINDING.to_owned(),
     };
 
@@ -53,25 +48,17 @@ pub(super) fn remarks(header: &FleetHeader) -> Vec<String> {
         remarks.push("control connections share the tested network".to_owned());
     }
 
-    let targets: Vec<&str> = header
-        .hosts
-        .iter()
-        .filter(|host| host.is_target_only)
-        .map(|host| host.id.as_str())
-        .collect();
-    if !targets.is_empty() {
-        let what = if targets.len() == 1 {
-            "is a server"
-        } else {
-            "are servers"
-        };
-        let names = targets.join(", ");
-        remarks.push(format!(
-            "{names} {what} without an agent: facts, CPU and clock are not known, one test at a \
-             time"
-        ));
-    }
-
+    let targets = header.hosts.iter().filter(|host| host.is_target_only);
+    let targets: Vec<&str> = targets.map(|host| host.id.as_str()).collect();
+    let what = match targets.len() {
+        0 => return remarks,
+        1 => "is a server",
+        _ => "are servers",
+    };
+    remarks.push(format!(
+        "{} {what} without an agent: facts, CPU and clock are not known, one test at a time",
+        targets.join(", ")
+    ));
     remarks
 }
 
@@ -79,36 +66,24 @@ pub(super) fn remarks(header: &FleetHeader) -> Vec<String> {
 pub(super) fn findings(findings: &[Finding]) -> Vec<Block> {
     let mut blocks = Vec::new();
     for finding in findings {
-        blocks.extend([Block::Space, head(finding)]);
-        blocks.extend(body(finding, findings));
+        let Finding {
+            id, subject, title, ..
+        } = finding;
+        let doubt = doubt(finding.confidence);
+        let severity = stored_name(finding.severity).to_uppercase();
+        let head = format!("{id}  {subject}: {title}{doubt}");
+        blocks.push(Block::Space);
+        blocks.push(graded(&severity, finding.severity, &head));
+
+        let mut label = "  seen";
+        for seen in &finding.evidence {
+            blocks.push(wrapped(label, seen.to_string()));
+            label = "";
+        }
+        blocks.push(wrapped("  why", &finding.explanation));
+        blocks.extend(steps(finding, findings));
+        blocks.push(wrapped("  see", &finding.reference));
     }
-    blocks
-}
-
-fn head(finding: &Finding) -> Block {
-    let sure = doubt(finding.confidence);
-    let text = format!(
-        "{}  {}: {}{sure}",
-        finding.id, finding.subject, finding.title
-    );
-    graded(
-        &stored_name(finding.severity).to_uppercase(),
-        finding.severity,
-        &text,
-    )
-}
-
-/// Evidence, cause, and the next step.
-fn body(finding: &Finding, all: &[Finding]) -> Vec<Block> {
-    let labels = std::iter::once("  seen").chain(std::iter::repeat(""));
-    let seen = finding.evidence.iter().zip(labels);
-    let mut blocks: Vec<Block> = seen
-        .map(|(seen, label)| wrapped(label, seen.to_string()))
-        .collect();
-    blocks.push(wrapped("  why", &finding.explanation));
-    blocks.extend(steps(finding, all));
-
-    blocks.push(wrapped("  see", &finding.reference));
 
     blocks
 }

@@ -3,13 +3,11 @@
 //! One thread with one loop. The protocol machine decides; the loop carries its lines, and carries
 //! out what it requests with workers, probes and readings of the host.
 
-mod address;
-mod facts;
 mod hello;
 mod probes;
 mod workers;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
@@ -17,10 +15,13 @@ use crate::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
 use crate::protocol::message::Plan;
 use crate::run::carrier::stdio::StdioCarrier;
 use crate::run::carrier::{Carrier, HostEvent, wait};
+use linerate_host::{Request, collect};
+use linerate_model::snapshot::Snapshot;
+use linerate_sys::interfaces::device_of;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, errno, process};
 
-use super::bus;
+use crate::run::carrier::bus::BusAgents;
 use crate::spec::BusOptions;
 use linerate_model::outcome::{Error, Outcome};
 use probes::Probes;
@@ -51,15 +52,12 @@ pub fn run_stdio() -> Result<(), Error> {
         }
         _ => Error::failed(error),
     })?;
-    let address = std::env::var("SSH_CONNECTION")
-        .ok()
-        .and_then(|text| hello::control_address(&text));
-    match HostAgent::open(Box::new(path), Service::Stream, address)
-        .map_err(Error::failed)?
-        .run()?
-    {
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let address = hello::control_address(&connection);
+    let agent = HostAgent::open(Box::new(path), Service::Stream, address);
+    match agent.map_err(Error::failed)?.run()? {
         LeaveReason::RunEnded(_) => Ok(()),
-        _ => Err(Error::failed("no plan arrived")),
+        LeaveReason::NoPlan => Err(Error::failed("no plan arrived")),
     }
 }
 
@@ -69,20 +67,17 @@ pub fn run_stdio() -> Result<(), Error> {
 /// The broker cannot be reached or refuses the agent, or the operating system refused what an agent
 /// needs.
 pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Error> {
-    let address = bus::broker_ip(options).and_then(source_to);
-    let path = bus::agents(options, site, &[host])?;
-    HostAgent::open(path, Service::Bus, address)
-        .map_err(Error::failed)?
-        .run()
-        .map(drop)
+    let address = options.ip().and_then(source_to);
+    let path = Box::new(BusAgents::start(options, site, &[host])?);
+    let agent = HostAgent::open(path, Service::Bus, address);
+    agent.map_err(Error::failed)?.run().map(drop)
 }
 
 /// Address from which this host reaches another one.
 fn source_to(address: IpAddr) -> Option<IpAddr> {
-    let any: IpAddr = if address.is_ipv4() {
-        [0; 4].into()
-    } else {
-        [0; 16].into()
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => [0; 4].into(),
+        IpAddr::V6(_) => [0; 16].into(),
     };
     let socket = UdpSocket::bind((any, 0)).ok()?;
 
@@ -171,20 +166,15 @@ impl HostAgent {
         let now_ns = clock::monotonic_ns();
         match action {
             Action::Send(line) => self.path.send(COORDINATOR, &line),
-            Action::Describe => self
-                .inputs
-                .push_back(Input::Hello(Box::new(hello::hello(self.address)))),
+            Action::Describe => {
+                let hello = hello::hello(self.address);
+                self.inputs.push_back(Input::Hello(Box::new(hello)));
+            }
             Action::Prepare(plan) => self.prepare(plan),
             Action::Probe(preflight) => {
-                let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
-                let addresses = devices.map(|own| own.address);
-                let facts = preflight.has_facts.then(|| facts::facts(addresses));
-                self.probes = Some(Probes::start(
-                    &preflight.peers,
-                    facts,
-                    FIRST_PROBE,
-                    &self.epoll,
-                ));
+                let facts = preflight.has_facts.then(|| self.facts());
+                let probes = Probes::start(&preflight.peers, facts, FIRST_PROBE, &self.epoll);
+                self.probes = Some(probes);
                 self.finish_probes();
             }
             Action::ReadClock { c1_ns, a2_ns } => {
@@ -201,8 +191,7 @@ impl HostAgent {
             }
             Action::BeginAt { task, at_ns } => self.workers.begin(task, at_ns),
             Action::StopTask { task, .. } => self.workers.stop_task(task, now_ns),
-            Action::StopRound { round, .. } => self.workers.stop_round(round, now_ns),
-            Action::StopAll { .. } => self.workers.stop_all(now_ns),
+            Action::Stop { round, .. } => self.workers.stop(round, now_ns),
             Action::Leave(_) => {}
         }
     }
@@ -211,25 +200,42 @@ impl HostAgent {
         let Some(run) = self.machine.run() else {
             return;
         };
-        match address::check(&plan.addresses) {
-            Ok(()) => {
-                self.workers.start_servers(run, &plan, &self.epoll);
-                self.plan = Some(plan);
+        for own in &plan.addresses {
+            // bind(2) refuses addresses that no interface has (EADDRNOTAVAIL). A socket decides,
+            // because a loopback network has more addresses than its device.
+            if UdpSocket::bind((own.address, 0)).is_err() {
+                let (address, path) = (own.address, &own.path);
+                let text = format!("{address}, path {path}: no address of this host");
+                return self.inputs.push_back(Input::PlanRefused { text });
             }
-            Err(text) => self.inputs.push_back(Input::PlanRefused { text }),
         }
+
+        self.workers.start_servers(run, &plan, &self.epoll);
+        self.plan = Some(plan);
+    }
+
+    /// A snapshot of this host and the interfaces that have the addresses of the plan.
+    fn facts(&self) -> Box<Snapshot> {
+        let mut devices = BTreeSet::new();
+        for own in self.plan.iter().flat_map(|plan| &plan.addresses) {
+            devices.extend(device_of(own.address));
+        }
+
+        Box::new(collect(&Request {
+            interfaces: devices.into_iter().collect(),
+            ..Request::default()
+        }))
     }
 
     fn handle_ready(&mut self, event: Ready) {
-        match event.token {
-            PATH => {}
-            token if token >= FIRST_WORKER => self.workers.handle_ready(token, &self.epoll),
-            token => {
-                if let Some(probes) = &mut self.probes {
-                    probes.handle_ready(token);
-                    self.finish_probes();
-                }
-            }
+        let token = event.token;
+        if token >= FIRST_WORKER {
+            self.workers.handle_ready(token, &self.epoll);
+        } else if token != PATH
+            && let Some(probes) = &mut self.probes
+        {
+            probes.handle_ready(token);
+            self.finish_probes();
         }
     }
 
@@ -252,29 +258,23 @@ impl HostAgent {
     }
 
     fn finish_probes(&mut self) {
-        if let Some(probes) = self
-            .probes
-            .take_if(|probes| probes.is_over(clock::monotonic_ns()))
-        {
-            self.inputs
-                .push_back(Input::Preflighted(Box::new(probes.finish())));
+        let now_ns = clock::monotonic_ns();
+        if let Some(probes) = self.probes.take_if(|probes| probes.is_over(now_ns)) {
+            let report = Box::new(probes.finish());
+            self.inputs.push_back(Input::Preflighted(report));
         }
     }
 
     fn timeout(&self) -> Option<Duration> {
-        let probes = self.probes.as_ref().map(Probes::deadline_ns);
-        let path = self.path.deadline_ns();
         let deadlines = [
             self.machine.poll_timeout(),
-            path,
+            self.path.deadline_ns(),
             self.workers.deadline_ns(),
-            probes,
+            self.probes.as_ref().map(Probes::deadline_ns),
         ];
         let next_ns = deadlines.into_iter().flatten().min()?;
-
-        Some(Duration::from_nanos(
-            next_ns.saturating_sub(clock::monotonic_ns()),
-        ))
+        let left_ns = next_ns.saturating_sub(clock::monotonic_ns());
+        Some(Duration::from_nanos(left_ns))
     }
 
     fn handle_timeout(&mut self) {

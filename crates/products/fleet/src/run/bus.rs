@@ -1,9 +1,7 @@
 //! Control connections over NATS.
 
-use std::net::IpAddr;
-
-use crate::run::carrier::bus::{BusAgents, BusCarrier, BusSetup, LeaseState};
-use crate::run::carrier::{Carrier, wait};
+use crate::run::carrier::bus::{BusCarrier, BusSetup, LeaseState};
+use crate::run::carrier::wait;
 use linerate_model::record::RunId;
 use linerate_sys::signal::Signals;
 
@@ -20,21 +18,15 @@ pub(super) fn acquire_lease(
     signals: &Signals,
     note: &mut dyn FnMut(&str),
 ) -> Result<Lease, Error> {
-    let setup = BusSetup {
+    let site = hosts.inventory.name.as_deref();
+    let with_agent = hosts.with_agent();
+    let mut carrier = BusCarrier::start(&BusSetup {
         options: options.clone(),
-        site: hosts
-            .inventory
-            .name
-            .clone()
-            .unwrap_or_else(|| SITE_DEFAULT.to_owned()),
-        hosts: hosts
-            .with_agent()
-            .map(|host| host.id.as_str().to_owned())
-            .collect(),
+        site: site.unwrap_or(SITE_DEFAULT).to_owned(),
+        hosts: with_agent.map(|host| host.id.to_string()).collect(),
         run: run.to_string(),
         plan,
-    };
-    let mut carrier = BusCarrier::start(&setup)?;
+    })?;
     let mut has_waited = false;
 
     loop {
@@ -50,12 +42,11 @@ pub(super) fn acquire_lease(
                     note("in charge");
                 }
 
-                // The term names the run: the new one, or the one that is continued.
-                let run = term.run.parse().unwrap_or(run);
                 return Ok(Lease {
                     carrier: Box::new(carrier),
                     epoch: term.epoch,
-                    run,
+                    // The term names the run: the new one, or the one that is continued.
+                    run: term.run.parse().unwrap_or(run),
                     history: term.history,
                 });
             }
@@ -66,18 +57,4 @@ pub(super) fn acquire_lease(
             return Err(Error::new(Outcome::Interrupted, "interrupted"));
         }
     }
-}
-
-/// Control paths of agents with these names.
-pub(super) fn agents(
-    options: &BusOptions,
-    site: &str,
-    hosts: &[String],
-) -> Result<Box<dyn Carrier>, Error> {
-    Ok(Box::new(BusAgents::start(options, site, hosts)?))
-}
-
-/// Address of the broker, where it is one and no name.
-pub(super) fn broker_ip(options: &BusOptions) -> Option<IpAddr> {
-    options.ip()
 }

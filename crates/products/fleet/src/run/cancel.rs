@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_history::run::named::one;
 use linerate_model::record::{Body, RunId, RunKind, RunState};
-use linerate_store::{Filter, Place, RunProcess, Store};
+use linerate_store::{Filter, Place, Store};
 use linerate_sys::OsError;
 use linerate_sys::other_process::OtherProcess;
 
@@ -19,7 +19,7 @@ use linerate_model::outcome::Error;
 const END_MAX: Duration = Duration::from_secs(15);
 
 /// A run that was ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Cancelled {
     /// The run.
     pub run: RunId,
@@ -41,15 +41,16 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
     };
     let id = run.short();
 
-    match store.process_of(run)? {
-        Some(RunProcess { pid: Some(pid), .. }) => end(&store, run, pid)?,
-        Some(RunProcess { host, .. }) => {
-            return Err(Error::failed(format!(
-                "the coordinator of run {id} is a process of {host}; cancel it there"
-            )));
-        }
-        None => return Err(Error::usage(format!("run {id} has finished"))),
-    }
+    let Some(process) = store.process_of(run)? else {
+        return Err(Error::usage(format!("run {id} has finished")));
+    };
+    let Some(pid) = process.pid else {
+        let host = process.host;
+        return Err(Error::failed(format!(
+            "the coordinator of run {id} is a process of {host}; cancel it there"
+        )));
+    };
+    end(&store, run, pid)?;
 
     let record = store.load(run)?;
     let Body::Fleet(found) = &record.body else {
@@ -59,21 +60,20 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
 
     // A run that had not begun has no hosts yet, and at a server without an agent nothing has to
     // end.
-    let with_agent = found
-        .report
-        .iter()
-        .flat_map(|report| &report.header.hosts)
-        .filter(|host| !host.is_target_only);
-    let with_agent: Vec<&str> = with_agent.map(|host| host.id.as_str()).collect();
+    let mut confirmed = Vec::new();
+    if let Some(report) = &found.report {
+        for host in &report.header.hosts {
+            let id = host.id.to_string();
+            let is_known = record.hosts.iter().any(|known| known.role == id);
+            if is_known && !host.is_target_only && !unconfirmed.contains(&id) {
+                confirmed.push(id);
+            }
+        }
+    }
 
-    let all = record
-        .hosts
-        .iter()
-        .map(|host| host.role.clone())
-        .filter(|role| with_agent.contains(&role.as_str()));
     Ok(Cancelled {
         run,
-        confirmed: all.filter(|host| !unconfirmed.contains(host)).collect(),
+        confirmed,
         unconfirmed,
     })
 }
@@ -106,16 +106,14 @@ fn only_running(store: &Store) -> Result<RunId, Error> {
         ..Filter::default()
     };
 
-    let rows = store.list(&filter)?;
-    match rows.as_slice() {
+    match store.list(&filter)?.as_slice() {
         [] => Err(Error::usage("no fleet run is active")),
         [row] => Ok(row.run_id),
         rows => {
             let ids: Vec<String> = rows.iter().map(|row| row.run_id.short()).collect();
-            Err(Error::usage(format!(
-                "several fleet runs are active; specify one: {}",
-                ids.join(", ")
-            )))
+            let ids = ids.join(", ");
+            let text = format!("several fleet runs are active; specify one: {ids}");
+            Err(Error::usage(text))
         }
     }
 }
@@ -125,8 +123,8 @@ fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
     let coordinator = OtherProcess::open(pid).map_err(failed)?;
 
     // Asked again: the number may have come to mean another process before it was opened.
-    let is_coordinator = |process: &RunProcess| process.pid == Some(pid);
-    if store.process_of(run)?.as_ref().is_some_and(is_coordinator) {
+    let process = store.process_of(run)?;
+    if process.is_some_and(|process| process.pid == Some(pid)) {
         // A history is a file or a database that others may write: it alone is no reason to end a
         // process.
         if !coordinator.has_mark(&mark(run)).unwrap_or(false) {
@@ -136,11 +134,11 @@ fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
         coordinator.terminate().map_err(failed)?;
     }
 
-    match coordinator.ends_within(END_MAX).map_err(Error::failed)? {
-        true => Ok(()),
-        false => Err(Error::failed(format!(
-            "process {pid} has not ended within {} s",
-            END_MAX.as_secs()
-        ))),
+    if coordinator.ends_within(END_MAX).map_err(Error::failed)? {
+        return Ok(());
     }
+    let seconds = END_MAX.as_secs();
+    Err(Error::failed(format!(
+        "process {pid} has not ended within {seconds} s"
+    )))
 }

@@ -9,7 +9,6 @@
 //! Nothing here reads a message. Nothing waits: owners wait for the descriptors, and call at
 //! deadlines.
 
-#[cfg(feature = "bus")]
 pub mod bus;
 pub mod children;
 pub mod pipe;
@@ -47,7 +46,9 @@ pub trait Carrier {
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// When [`Self::poll`] is due without that, in ns of the monotonic clock.
-    fn deadline_ns(&self) -> Option<u64>;
+    fn deadline_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Events since the last call, with the host.
     fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)>;
@@ -81,7 +82,7 @@ pub(super) fn wait(
 }
 
 /// Event on the connection of a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum HostEvent {
     /// The agent wrote a line.
     Line(Vec<u8>),

@@ -1,8 +1,9 @@
 //! `linerate fleet check`: connects to all hosts and to every planned port of a test, without load.
 
 use crate::conclude::hosts::HostFindings;
+use crate::conclude::seen;
 use crate::protocol::clock::Estimate;
-use crate::protocol::message::{Hello, ProbeReport};
+use crate::protocol::message::Hello;
 use crate::report::{CheckReport, CheckRow, CheckState};
 use crate::spec::inventory::{Host, Reach};
 use linerate_model::finding::Finding;
@@ -12,7 +13,6 @@ use linerate_sys::random;
 use linerate_sys::signal::Signals;
 
 use super::connect::{Connected, connect};
-use super::host_rules::seen;
 use super::members::{Member, Prepared, TestEnd};
 use crate::spec::FleetHosts;
 use linerate_model::outcome::{Error, Outcome};
@@ -21,7 +21,7 @@ use linerate_model::outcome::{Error, Outcome};
 const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 
 /// Result of a check.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct CheckResult {
     /// The report.
     pub report: CheckReport,
@@ -38,35 +38,38 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
     let paths = hosts.path_names()?;
     let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
     let connected = connect((run, None), hosts, &paths, signals, &mut |_| {})?;
-    let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
-        .map(|(index, host)| row(&connected, index, host))
-        .collect();
+    let mut rows = Vec::new();
+    for (index, host) in hosts.inventory.hosts.iter().enumerate() {
+        rows.push(row(&connected, index, host));
+    }
 
     let Connected { control, found, .. } = connected;
     control.finish();
-    let is_reached = |row: &&CheckRow| row.state != CheckState::Unreachable;
+    let reached = rows
+        .iter()
+        .filter(|row| row.state != CheckState::Unreachable);
     // A test needs two hosts.
-    let outcome = match rows.iter().filter(is_reached).count() {
-        0 | 1 => Outcome::Unreachable,
-        _ if rows.iter().any(|row| row.state != CheckState::Ready) => Outcome::CheckFailed,
-        _ => Outcome::Done,
+    let outcome = if reached.count() < 2 {
+        Outcome::Unreachable
+    } else if rows.iter().any(|row| row.state != CheckState::Ready) {
+        Outcome::CheckFailed
+    } else {
+        Outcome::Done
     };
 
-    let carrier = match (&hosts.bus, hosts.is_scripted) {
-        (Some(_), _) => "bus",
-        (None, true) => "script",
-        (None, false) => "ssh",
+    let carrier = match &hosts.bus {
+        Some(_) => "bus",
+        None if hosts.is_scripted => "script",
+        None => "ssh",
     };
     let next = next_step(&rows, &found, hosts);
-    Ok(CheckResult {
-        report: CheckReport {
-            carrier: carrier.to_owned(),
-            paths,
-            rows,
-            next,
-        },
-        outcome,
-    })
+    let report = CheckReport {
+        carrier,
+        paths,
+        rows,
+        next,
+    };
+    Ok(CheckResult { report, outcome })
 }
 
 fn row(connected: &Connected<'_>, index: usize, host: &Host) -> CheckRow {
@@ -78,52 +81,57 @@ fn row(connected: &Connected<'_>, index: usize, host: &Host) -> CheckRow {
     let hello = control.coordinator.hello(index);
     let member = prepared.members.get(&index);
     let end = member.and_then(|member| member.ends.values().next());
-    // One host that reaches the port shows that the server listens.
-    let (failed, all) = prepared.failed_probes(index);
-    let is_closed = all > 0 && failed.len() == all;
+    let is_closed = member.is_some_and(|member| member.reached.is_closed());
     let is_target = member.is_some_and(|member| member.is_target);
-    let state = match (hello, member) {
-        _ if is_target && is_closed => CheckState::Blocked,
-        _ if is_target => CheckState::Ready,
-        (None, _) => CheckState::Unreachable,
-        (Some(_), Some(_)) if found.excluded.contains_key(&host.id) => CheckState::Blocked,
-        (Some(_), Some(_)) if !is_closed && control.coordinator.is_planned(index) => {
-            CheckState::Ready
+
+    let state = if is_target {
+        match is_closed {
+            true => CheckState::Blocked,
+            false => CheckState::Ready,
         }
-        _ => CheckState::Blocked,
+    } else if hello.is_none() {
+        CheckState::Unreachable
+    } else if member.is_some()
+        && !is_closed
+        && control.coordinator.is_planned(index)
+        && !found.excluded.contains_key(&host.id)
+    {
+        CheckState::Ready
+    } else {
+        CheckState::Blocked
     };
 
-    let mut notes: Vec<String> = control.reasons.get(&index).cloned().into_iter().collect();
-    notes.extend(is_target.then(|| NO_AGENT.to_owned()));
-    let is_unproved =
-        matches!(host.reach, Reach::Server(_)) && all == 0 && !control.reasons.contains_key(&index);
-    notes.extend(is_unproved.then(|| "no host has connected to it".to_owned()));
+    let reason = control.reasons.get(&index);
+    let mut notes: Vec<String> = reason.cloned().into_iter().collect();
+    if is_target {
+        notes.push(NO_AGENT.to_owned());
+    }
+    let is_proved = member.is_some_and(|member| member.reached.count > 0);
+    if matches!(host.reach, Reach::Server(_)) && !is_proved && reason.is_none() {
+        notes.push("no host has connected to it".to_owned());
+    }
     notes.extend(prepared.unreached_note(index));
     notes.extend(hello.and_then(|hello| version_note(&hello.version)));
-    notes.extend(end.and_then(|end| slower_note(end, prepared)));
-    notes.extend(
-        member
-            .zip(end)
-            .and_then(|(member, end)| route_note(member, end)),
-    );
-    notes.extend(
-        found
-            .findings
-            .iter()
-            .filter(|finding| is_about(finding, host))
-            .map(finding_note),
-    );
+    if let (Some(member), Some(end)) = (member, end) {
+        notes.extend(slower_note(end, prepared));
+        notes.extend(route_note(member, end));
+    }
+    for finding in &found.findings {
+        // The finding is about this host, alone or among others.
+        let mut words = finding.subject.split([',', ' ']);
+        if words.any(|word| word == host.id.as_str()) {
+            let Finding { id, title, .. } = finding;
+            notes.push(format!("{id}: {title}: {}", seen(finding)));
+        }
+    }
 
     let clock = control.coordinator.clock(index, monotonic_ns());
-    let wall_clock =
-        |hello: &Hello, clock: Estimate| (wall_clock_offset_ns(hello, clock), clock.uncertainty_ns);
+    let clock = hello.zip(clock);
     CheckRow {
         host: host.id.clone(),
         state,
         version: hello.map(|hello| hello.version.clone()),
-        clock_ns: hello
-            .zip(clock)
-            .map(|(hello, clock)| wall_clock(hello, clock)),
+        clock_ns: clock.map(|(hello, clock)| wall_clock_ns(hello, clock)),
         address: end.map(|end| end.address.to_string()),
         device: end.and_then(|end| end.device.clone()),
         port: end.map(|end| end.port),
@@ -133,25 +141,27 @@ fn row(connected: &Connected<'_>, index: usize, host: &Host) -> CheckRow {
     }
 }
 
-/// The wall clock of a host against that of this one, from its monotonic clock: each end reads both
-/// of its clocks at the same time.
-fn wall_clock_offset_ns(hello: &Hello, clock: Estimate) -> i64 {
+/// The wall clock of a host against that of this one, from its monotonic clock, with its
+/// uncertainty: each end reads both of its clocks at the same time.
+fn wall_clock_ns(hello: &Hello, clock: Estimate) -> (i64, u64) {
     let since_boot = |unix_ns: u64, mono_ns: u64| unix_ns.wrapping_sub(mono_ns).cast_signed();
     let there_ns = since_boot(hello.unix_ns, hello.mono_ns);
     let here_ns = since_boot(unix_ns(), monotonic_ns());
-    clock
-        .offset_ns
-        .saturating_add(there_ns.saturating_sub(here_ns))
+    let apart_ns = there_ns.saturating_sub(here_ns);
+    (
+        clock.offset_ns.saturating_add(apart_ns),
+        clock.uncertainty_ns,
+    )
 }
 
 fn median_rtt_ns(member: &Member) -> Option<u64> {
-    let mut rtts: Vec<u64> = member
-        .probes
-        .iter()
-        .filter_map(|probe| probe.rtt_ns)
-        .collect();
-    rtts.sort_unstable();
-    rtts.get(rtts.len() / 2).copied()
+    let rtts = member.probes.iter().filter_map(|probe| probe.rtt_ns);
+    middle(rtts.collect())
+}
+
+fn middle(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
 }
 
 fn version_note(version: &str) -> Option<String> {
@@ -162,14 +172,12 @@ fn version_note(version: &str) -> Option<String> {
 /// A link that is slower than those of most others.
 fn slower_note(end: &TestEnd, prepared: &Prepared<'_>) -> Option<String> {
     let own_bps = end.speed_bps?;
-    let ends = prepared
-        .members
-        .values()
-        .flat_map(|member| member.ends.values());
-    let mut speeds: Vec<u64> = ends.filter_map(|end| end.speed_bps).collect();
-    speeds.sort_unstable();
+    let mut speeds = Vec::new();
+    for member in prepared.members.values() {
+        speeds.extend(member.ends.values().filter_map(|end| end.speed_bps));
+    }
 
-    let median_bps = speeds.get(speeds.len() / 2).copied()?;
+    let median_bps = middle(speeds)?;
     (own_bps < median_bps).then(|| format!("most others have {} Mbit/s", median_bps / 1_000_000))
 }
 
@@ -177,43 +185,27 @@ fn slower_note(end: &TestEnd, prepared: &Prepared<'_>) -> Option<String> {
 /// per host.
 fn route_note(member: &Member, end: &TestEnd) -> Option<String> {
     let device = end.device.as_ref()?;
-    let leaves_elsewhere =
-        |probe: &&ProbeReport| probe.device.as_ref().is_some_and(|found| found != device);
-    let probe = member.probes.iter().find(leaves_elsewhere)?;
-    let found = probe.device.as_deref().unwrap_or_default();
+    for probe in &member.probes {
+        if let Some(found) = &probe.device
+            && found != device
+        {
+            let peer = probe.peer;
+            return Some(format!(
+                "the route to {peer} leaves through {found}, the address is on {device}"
+            ));
+        }
+    }
 
-    Some(format!(
-        "the route to {} leaves through {found}, the address is on {device}",
-        probe.peer
-    ))
-}
-
-/// The finding is about this host, alone or among others.
-fn is_about(finding: &Finding, host: &Host) -> bool {
-    finding
-        .subject
-        .split([',', ' '])
-        .any(|word| word == host.id.as_str())
-}
-
-/// `FLT-17: The path MTU differs between hosts: path MTU of h2 1400 bytes, 1500 on most hosts`
-fn finding_note(finding: &Finding) -> String {
-    let seen = seen(finding);
-    format!("{}: {}: {seen}", finding.id, finding.title)
+    None
 }
 
 /// Next step for the first host that is not ready.
 fn next_step(rows: &[CheckRow], found: &HostFindings, hosts: &FleetHosts) -> Option<String> {
     let server_of = |row: &CheckRow| {
-        let host = hosts
-            .inventory
-            .hosts
-            .iter()
-            .find(|host| host.id == row.host)?;
-        if let Reach::Server(server) = &host.reach {
-            Some(server)
-        } else {
-            None
+        let mut hosts = hosts.inventory.hosts.iter();
+        match &hosts.find(|host| host.id == row.host)?.reach {
+            Reach::Server(server) => Some(server),
+            Reach::Ssh(_) => None,
         }
     };
     // Without a host that answers, nothing is known about servers.
@@ -221,33 +213,25 @@ fn next_step(rows: &[CheckRow], found: &HostFindings, hosts: &FleetHosts) -> Opt
         .iter()
         .max_by_key(|row| (row.state, server_of(row).is_none()))?;
     let host = &row.host;
-    let excluded_by = found
-        .excluded
-        .get(host)
-        .filter(|_| row.state == CheckState::Blocked);
-    let of_host = |finding: &&Finding| {
-        Some(&finding.id) == excluded_by && finding.subject.contains(host.as_str())
-    };
-    if let Some(finding) = found.findings.iter().find(of_host) {
-        return finding.advice.clone();
-    }
-    if let Some(server) = server_of(row).filter(|_| row.state != CheckState::Ready) {
-        return Some(format!(
-            "a server has to listen at {server} for the other hosts, then check again"
-        ));
+    if row.state == CheckState::Blocked
+        && let Some(id) = found.excluded.get(host)
+    {
+        for finding in &found.findings {
+            if finding.id == *id && finding.subject.contains(host.as_str()) {
+                return finding.advice.clone();
+            }
+        }
     }
 
-    match (row.state, row.port) {
-        (CheckState::Ready, _) => None,
-        (CheckState::Blocked, Some(port)) => Some(format!(
-            "open TCP port {port} on {host} to the other hosts, then check again"
-        )),
-        (CheckState::Blocked, None) => Some(format!("see the note of {host}, then check again")),
-        _ if hosts.bus.is_some() => Some(format!(
-            "start `linerate fleet agent` on {host}, then check again"
-        )),
-        _ => Some(format!(
-            "`ssh {host} true` has to work without a prompt, then check again"
-        )),
-    }
+    let next = match (row.state, server_of(row), row.port) {
+        (CheckState::Ready, ..) => return None,
+        (_, Some(server), _) => format!("a server has to listen at {server} for the other hosts"),
+        (CheckState::Blocked, None, Some(port)) => {
+            format!("open TCP port {port} on {host} to the other hosts")
+        }
+        (CheckState::Blocked, None, None) => format!("see the note of {host}"),
+        _ if hosts.bus.is_some() => format!("start `linerate fleet agent` on {host}"),
+        _ => format!("`ssh {host} true` has to work without a prompt"),
+    };
+    Some(next + ", then check again")
 }

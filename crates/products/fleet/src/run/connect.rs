@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::conclude::hosts::HostFindings;
+use crate::conclude::seen;
 use crate::protocol::coordinator::{Coordinator, Settings};
 use crate::run::carrier::Carrier;
-use crate::run::carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
+use crate::run::carrier::ssh::{Remote, SshCarrier, SshOptions};
 use crate::spec::FleetHosts;
-use crate::spec::inventory::{Host, Reach};
+use crate::spec::inventory::Reach;
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{HostId, PlanHash};
 use linerate_model::printable::printable;
@@ -18,8 +19,8 @@ use linerate_sys::signal::Signals;
 
 use super::bus;
 use super::control::{Control, Ended, Lease};
-use super::host_rules::{host_findings, seen};
-use super::members::{Member, Prepared, host_part, targets};
+use super::members::host_findings;
+use super::members::{Prepared, targets};
 use super::prepare::{CLOCK_BUDGET_NS, hello_timeout_ns, prepare};
 use super::script::ScriptCarrier;
 use linerate_model::outcome::{Error, Outcome};
@@ -31,9 +32,9 @@ const SILENCE_MAX_NS: u64 = 10_000_000_000;
 
 /// Hosts that are connected, and what is known about them before the first round.
 pub(super) struct Connected<'a> {
-    pub(super) control: Control<'a>,
-    pub(super) prepared: Prepared<'a>,
-    pub(super) found: HostFindings,
+    pub control: Control<'a>,
+    pub prepared: Prepared<'a>,
+    pub found: HostFindings,
 }
 
 /// Connects to all hosts and prepares those that answer for tests over these paths. The hash of a
@@ -104,57 +105,68 @@ impl Connected<'_> {
 
     /// Hosts that can take part in a round now.
     pub(super) fn alive(&self) -> BTreeSet<HostId> {
-        let is_alive = |(index, host, member): &(usize, &Host, &Member)| {
-            let is_ready = member.is_target || self.control.coordinator.is_planned(*index);
-            is_ready && !self.found.excluded.contains_key(&host.id)
-        };
-        let alive = self.prepared.hosts().filter(is_alive);
-        alive.map(|(_, host, _)| host.id.clone()).collect()
+        let mut alive = BTreeSet::new();
+        for (index, host, member) in self.prepared.hosts() {
+            let is_ready = member.is_target || self.control.coordinator.is_planned(index);
+            if is_ready && !self.found.excluded.contains_key(&host.id) {
+                alive.insert(host.id.clone());
+            }
+        }
+
+        alive
     }
 
     /// Why hosts take no part, a line each.
     pub(super) fn reasons(&self) -> BTreeSet<String> {
-        let line = |(index, reason): (&usize, &String)| {
-            let host = self.prepared.host(*index)?;
-            Some(printable(&format!("{}: {reason}", host.id)))
-        };
-        self.control.reasons.iter().filter_map(line).collect()
+        let mut lines = BTreeSet::new();
+        for (index, reason) in &self.control.reasons {
+            if let Some(host) = self.prepared.host(*index) {
+                lines.insert(printable(&format!("{}: {reason}", host.id)));
+            }
+        }
+
+        lines
     }
 
     /// Other facts of the hosts before the first round, a line each: which server cannot be
     /// reached by how many of the others, and why hosts are excluded.
     pub(super) fn notes(&self) -> Vec<String> {
-        let unreached = |(index, host, _): (usize, &Host, &Member)| {
-            let note = self.prepared.unreached_note(index)?;
-            Some(format!("{}: {note}", host.id))
-        };
-        let is_excluding = |finding: &&Finding| {
-            let mut excluding = self.found.excluded.values();
-            excluding.any(|id| *id == finding.id)
-        };
-        let excluding = self.found.findings.iter().filter(is_excluding);
+        let mut notes = Vec::new();
+        for (index, host, _) in self.prepared.hosts() {
+            if let Some(note) = self.prepared.unreached_note(index) {
+                notes.push(printable(&format!("{}: {note}", host.id)));
+            }
+        }
 
-        let unreached = self.prepared.hosts().filter_map(unreached);
-        let lines = unreached.chain(excluding.map(finding_line));
-        lines.map(|line| printable(&line)).collect()
+        for finding in &self.found.findings {
+            if self.found.excluded.values().any(|id| *id == finding.id) {
+                notes.push(printable(&finding_line(finding)));
+            }
+        }
+
+        notes
     }
 
     /// The hosts that can be tested, as their record has them.
     pub(super) fn host_parts(&self) -> Vec<HostPart> {
-        let part = |(index, host, member): (usize, &Host, &Member)| {
-            if member.is_target {
-                return Some(host_part(&host.id, member));
+        let mut parts = Vec::new();
+        for (index, host, member) in self.prepared.hosts() {
+            let hello = self.control.coordinator.hello(index);
+            let name = match hello.filter(|_| !member.is_target) {
+                Some(hello) => hello.host.clone(),
+                None if member.is_target => member.place(),
+                None => continue,
+            };
+            let mut part = HostPart::new(host.id.to_string(), name);
+            if !member.is_target {
+                part.host_key = hello.and_then(|hello| hello.host_key.clone());
+                part.facts_key = member.facts.as_ref().map(keys::facts_key);
+                part.snapshot = member.facts.clone().map(Box::new);
             }
+            parts.push(part);
+        }
 
-            let hello = self.control.coordinator.hello(index)?;
-            Some(HostPart {
-                host_key: hello.host_key.clone(),
-                facts_key: member.facts.as_ref().map(keys::facts_key),
-                snapshot: member.facts.clone().map(Box::new),
-                ..HostPart::new(host.id.to_string(), hello.host.clone())
-            })
-        };
-        self.prepared.hosts().filter_map(part).collect()
+        parts
     }
 }
 
@@ -176,20 +188,13 @@ fn lease(
     note: &mut dyn FnMut(&str),
 ) -> Result<Lease, Error> {
     if let Some(options) = &hosts.bus {
-        return bus::acquire_lease(
-            options,
-            hosts,
-            (run, plan.map(|plan| plan.to_string())),
-            signals,
-            note,
-        );
+        let plan = plan.map(|plan| plan.to_string());
+        return bus::acquire_lease(options, hosts, (run, plan), signals, note);
     }
 
     let carrier: Box<dyn Carrier> = if hosts.is_scripted {
-        Box::new(ScriptCarrier::new(
-            ssh(hosts, Remote::Shell)?,
-            hosts.with_agent().count(),
-        ))
+        let shells = ssh(hosts, Remote::Shell)?;
+        Box::new(ScriptCarrier::new(shells, hosts.with_agent().count()))
     } else {
         Box::new(carrier(hosts, "fleet agent --stdio")?)
     };
@@ -203,16 +208,17 @@ fn lease(
 
 /// Connections to this program with these arguments at all hosts.
 pub(super) fn carrier(hosts: &FleetHosts, arguments: &str) -> Result<SshCarrier, Error> {
-    let program = AgentProgram::own(arguments.to_owned()).map_err(Error::failed)?;
-    ssh(hosts, Remote::Agent(program))
+    let remote = Remote::agent(arguments.to_owned()).map_err(Error::failed)?;
+    ssh(hosts, remote)
 }
 
 fn ssh(hosts: &FleetHosts, remote: Remote) -> Result<SshCarrier, Error> {
-    let destination = |host: &Host| match &host.reach {
-        Reach::Ssh(destination) => Some(destination.clone()),
-        Reach::Server(_) => None,
-    };
-    let destinations = hosts.inventory.hosts.iter().filter_map(destination);
+    let mut destinations = Vec::new();
+    for host in &hosts.inventory.hosts {
+        if let Reach::Ssh(destination) = &host.reach {
+            destinations.push(destination.clone());
+        }
+    }
     let options = SshOptions {
         config: hosts.ssh_config.clone(),
         is_path_shared: hosts.inventory.is_control_shared(),

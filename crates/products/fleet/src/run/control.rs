@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::protocol::coordinator::{Action, Coordinator, Input};
+use crate::protocol::coordinator::{Action, Coordinator, Input, Step};
 use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
@@ -13,31 +13,30 @@ const CLOSE_NS: u64 = 3_000_000_000;
 
 /// The machine and what carries its lines.
 pub(super) struct Control<'a> {
-    pub(super) coordinator: Coordinator,
+    pub coordinator: Coordinator,
     carrier: Box<dyn Carrier>,
     signals: &'a Signals,
     /// Why hosts take part no longer. Untrusted text.
-    pub(super) reasons: BTreeMap<usize, String>,
+    pub reasons: BTreeMap<usize, String>,
     cancels: u32,
     /// Hosts that had no plan when the run was ended: they confirm nothing.
     without_plan: Vec<usize>,
     /// Lines of results of an earlier coordinator of the run, with their hosts.
-    pub(super) history: Vec<(usize, Vec<u8>)>,
+    pub history: Vec<(usize, Vec<u8>)>,
 }
 
 /// A coordinator in charge of its hosts.
 pub(super) struct Lease {
-    pub(super) carrier: Box<dyn Carrier>,
+    pub carrier: Box<dyn Carrier>,
     /// The epoch of its commands; 1 where no other coordinator can be in charge.
-    pub(super) epoch: u64,
+    pub epoch: u64,
     /// The new run, or the one that is continued.
-    pub(super) run: RunId,
+    pub run: RunId,
     /// Lines of results that the run has so far, with their hosts.
-    pub(super) history: Vec<(usize, Vec<u8>)>,
+    pub history: Vec<(usize, Vec<u8>)>,
 }
 
 /// The run ended before the awaited action.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The user cancelled it. With hosts that did not confirm their end.
     Cancelled(Vec<usize>),
@@ -62,14 +61,10 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Passes a decision on, and runs until the last of the awaited actions: all of them in order.
-    pub(super) fn step(
-        &mut self,
-        input: Input,
-        is_last: impl Fn(&Action) -> bool,
-    ) -> Result<Vec<Action>, Ended> {
+    /// Passes a decision on, and runs until this step has ended: all actions in order.
+    pub(super) fn step(&mut self, input: Input, step: Step) -> Result<Vec<Action>, Ended> {
         self.pass(input)?;
-        self.run_until(is_last)
+        self.run_until(|action| *action == Action::StepDone(step))
     }
 
     /// Passes a decision on.
@@ -108,26 +103,26 @@ impl<'a> Control<'a> {
     ) -> Result<(), Ended> {
         loop {
             while let Some(action) = self.coordinator.poll_action() {
-                if let Action::Dropped { host, reason } = action {
-                    // The first reason is the cause; later ones follow from it.
-                    self.reasons
-                        .entry(host)
-                        .or_insert_with(|| reason.to_string());
-                    self.carrier.close(host);
-                }
-
-                match action {
-                    Action::Send { hosts, line } => self.carrier.send_all(&hosts, &line),
+                match &action {
+                    Action::Send { hosts, line } => {
+                        self.carrier.send_all(hosts, line);
+                        continue;
+                    }
+                    Action::Dropped { host, reason } => {
+                        // The first reason is the cause; later ones follow from it.
+                        let known = self.reasons.entry(*host);
+                        known.or_insert_with(|| reason.to_string());
+                        self.carrier.close(*host);
+                    }
                     Action::Finished { unconfirmed } => {
                         let mut all = std::mem::take(&mut self.without_plan);
                         all.extend(unconfirmed);
                         return Err(Ended::Cancelled(all));
                     }
-                    action => {
-                        if take(&self.coordinator, action) {
-                            return Ok(());
-                        }
-                    }
+                    _ => {}
+                }
+                if take(&self.coordinator, action) {
+                    return Ok(());
                 }
             }
 
@@ -139,7 +134,7 @@ impl<'a> Control<'a> {
     /// end.
     pub(super) fn finish(mut self) -> Vec<usize> {
         self.without_plan = self.hosts_by_plan(false);
-        let unconfirmed = match self.step(Input::Cancel, |_| false) {
+        let unconfirmed = match self.step_each(Input::Cancel, |_, _| false) {
             Err(Ended::Cancelled(unconfirmed)) => unconfirmed,
             // It has ended before.
             _ => Vec::new(),
@@ -165,7 +160,8 @@ impl<'a> Control<'a> {
 
     /// Hosts that have a plan, or those that have none.
     fn hosts_by_plan(&self, has_plan: bool) -> Vec<usize> {
-        (0..self.coordinator.hosts())
+        let hosts = 0..self.coordinator.hosts();
+        hosts
             .filter(|host| self.coordinator.is_planned(*host) == has_plan)
             .collect()
     }

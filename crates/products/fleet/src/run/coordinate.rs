@@ -1,12 +1,10 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
-mod announce;
 mod cell;
 mod execute;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod history_record;
-mod replayed_results;
 mod reports;
 mod resume;
 mod rounds;
@@ -18,7 +16,7 @@ use crate::plan::{Links, PlannedRun};
 use crate::spec::RunSpec;
 use linerate_sys::signal::Signals;
 
-use announce::announced;
+use execute::announced;
 use execute::execute;
 use history_record::KeptRun;
 pub use history_record::RunResult;
@@ -33,8 +31,7 @@ pub use resume::resume;
 /// A path or a host is not known, or the run may move more data than is allowed.
 pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
     let run = PlannedRun::of(spec)?;
-    let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
-    announced(&run, &BTreeSet::new(), &all, &Links::new()).map(|(line, _)| line)
+    announced(&run, &BTreeSet::new(), &run.plan.ids(), &Links::new()).map(|(line, _)| line)
 }
 
 /// Expected time of a run.
@@ -43,8 +40,7 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
 /// A path or a host is not known.
 pub fn run_length(spec: &RunSpec) -> Result<Duration, Error> {
     let run = PlannedRun::of(spec)?;
-    let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
-    let time = run.estimate(&BTreeSet::new(), &all).time;
+    let time = run.estimate(&BTreeSet::new(), &run.plan.ids()).time;
     Ok(time.min(run.plan.budget))
 }
 

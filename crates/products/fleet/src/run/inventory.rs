@@ -1,5 +1,6 @@
 //! Inventories of the command line: a file, names, or names of the user's ssh_config(5).
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -16,14 +17,16 @@ use linerate_model::outcome::Error;
 /// # Errors
 /// The file is not readable or no inventory.
 pub fn from_file(path: &Path) -> Result<Inventory, Error> {
-    let text = if path == Path::new("-") {
-        bounded(io::stdin())
-    } else {
-        File::open(path).and_then(bounded)
+    let text = match path.to_str() {
+        Some("-") => bounded(io::stdin()),
+        _ => File::open(path).and_then(bounded),
     };
-    let wrong =
-        |error: &dyn std::fmt::Display| Error::usage(format!("{}: {error}", path.display()));
-    parse(&text.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
+    let text = text.map_err(|error| wrong(path, &error))?;
+    parse(&text).map_err(|error| wrong(path, &error))
+}
+
+fn wrong(path: &Path, error: &dyn Display) -> Error {
+    Error::usage(format!("{}: {error}", path.display()))
 }
 
 /// The hosts of a list such as `h[1-8],nas`.
@@ -40,28 +43,22 @@ pub fn from_list(list: &str) -> Result<Inventory, Error> {
 /// # Errors
 /// The configuration is not readable, or no name fits.
 pub fn from_ssh(pattern: &str, config: Option<&Path>) -> Result<Inventory, Error> {
-    let home = std::env::var_os("HOME")
-        .map(PathBuf::from)
-        .unwrap_or_default()
-        .join(".ssh");
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = home.unwrap_or_default().join(".ssh");
     let path = config.map_or_else(|| home.join("config"), Path::to_path_buf);
     let read = |path: &Path| File::open(path).and_then(bounded);
-    let text = read(&path).map_err(|error| Error::usage(format!("{}: {error}", path.display())))?;
+    let text = read(&path).map_err(|error| wrong(&path, &error))?;
 
     let include = |name: &str| {
-        files_of(&home, name)
-            .iter()
-            .filter_map(|path| read(path).ok())
-            .collect()
+        let files = files_of(&home, name);
+        files.iter().filter_map(|path| read(path).ok()).collect()
     };
     let mut names = ssh_names::names(&text, include);
     names.retain(|name| ssh_names::matches(pattern, name));
 
     if names.is_empty() {
-        return Err(Error::usage(format!(
-            "no Host of {} fits {pattern}",
-            path.display()
-        )));
+        let path = path.display();
+        return Err(Error::usage(format!("no Host of {path} fits {pattern}")));
     }
 
     from_names(names).map_err(|error| Error::usage(format!("--ssh-hosts: {error}")))
@@ -74,24 +71,21 @@ fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
         Some(rest) => home.parent().unwrap_or(home).join(rest),
         None => home.join(name),
     };
-    let (Some(folder), Some(pattern)) = (
-        path.parent(),
-        path.file_name().and_then(|name| name.to_str()),
-    ) else {
+    let pattern = path.file_name().and_then(|name| name.to_str());
+    let (Some(folder), Some(pattern)) = (path.parent(), pattern) else {
         return Vec::new();
     };
-    let entries = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
 
-    let fits = |path: &PathBuf| {
-        path.file_name()
-            .and_then(|name| name.to_str())
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name
+            .to_str()
             .is_some_and(|name| ssh_names::matches(pattern, name))
-    };
-    let mut files: Vec<PathBuf> = entries.filter(fits).collect();
+        {
+            files.push(entry.path());
+        }
+    }
     files.sort_unstable();
 
     files

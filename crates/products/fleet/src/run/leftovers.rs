@@ -7,7 +7,7 @@
 mod local;
 
 use crate::protocol::message::PREAMBLE;
-use crate::report::{HostLeftovers, Leftover, leftovers_text};
+use crate::report::{HostLeftovers, leftovers_text};
 use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_document::Style;
 use linerate_history::run::named::one;
@@ -15,6 +15,7 @@ use linerate_model::fleet::HostId;
 use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
+use std::collections::BTreeMap;
 
 use super::cancel::opened;
 use super::connect::carrier;
@@ -56,25 +57,29 @@ pub fn everywhere(
     is_end: bool,
     signals: &Signals,
 ) -> Result<Vec<(HostId, HostLeftovers)>, Error> {
-    let end = if is_end { " --end" } else { "" };
-    let run = run.map_or_else(String::new, |run| format!(" {run}"));
-    let mut carrier = carrier(hosts, &format!("fleet leftovers --stdio{end}{run}"))?;
-    let ids = hosts.with_agent().map(|host| host.id.clone());
-    let mut answers: Vec<(HostId, Option<HostLeftovers>)> = ids.map(|id| (id, None)).collect();
+    let mut arguments = "fleet leftovers --stdio".to_owned();
+    if is_end {
+        arguments += " --end";
+    }
+    if let Some(run) = run {
+        arguments += &format!(" {run}");
+    }
+    let mut carrier = carrier(hosts, &arguments)?;
+    let ids: Vec<HostId> = hosts.with_agent().map(|host| host.id.clone()).collect();
+    let mut answers: BTreeMap<usize, HostLeftovers> = BTreeMap::new();
 
     let until_ns = monotonic_ns().saturating_add(HELLO_TIMEOUT_NS);
-    while answers.iter().any(|(_, answer)| answer.is_none()) && monotonic_ns() < until_ns {
+    while answers.len() < ids.len() && monotonic_ns() < until_ns {
         for (host, event) in carrier.poll(monotonic_ns()) {
             let answer = match event {
-                HostEvent::Line(line) => found_of(&line),
+                HostEvent::Line(line) => {
+                    serde_json::from_slice(&line).map_err(|error| error.to_string())
+                }
                 HostEvent::TooLong => Err("its list is too long".to_owned()),
                 HostEvent::Lost { reason } => Err(reason),
             };
-            if let Some((_, known)) = answers.get_mut(host) {
-                // The end of the connection follows an answer and does not replace it.
-                known.get_or_insert(answer);
-            }
-
+            // The end of the connection follows an answer and does not replace it.
+            answers.entry(host).or_insert(answer);
             carrier.close(host);
         }
 
@@ -83,33 +88,29 @@ pub fn everywhere(
         }
     }
 
-    let answered = |(id, answer): (HostId, Option<HostLeftovers>)| {
-        (id, answer.unwrap_or_else(|| Err("no answer".into())))
-    };
-    Ok(answers.into_iter().map(answered).collect())
-}
+    let mut of_hosts = Vec::new();
+    for (place, id) in ids.into_iter().enumerate() {
+        let answer = answers.remove(&place);
+        of_hosts.push((id, answer.unwrap_or_else(|| Err("no answer".to_owned()))));
+    }
 
-fn found_of(line: &[u8]) -> HostLeftovers {
-    let text = str::from_utf8(line).map_err(|error| error.to_string())?;
-    serde_json::from_str(text).map_err(|error| error.to_string())
+    Ok(of_hosts)
 }
 
 /// A row for each worker and each host that does not answer, and the outcome:
 /// [`Outcome::CheckFailed`] where something is left, [`Outcome::NotCompleted`] where a host does
 /// not answer.
 pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Outcome) {
-    let is_left = |found: &Leftover| found.is_ended != Some(true);
-
-    let outcome = match answers {
-        _ if answers
-            .iter()
-            .flat_map(|(_, answer)| answer.iter().flatten())
-            .any(is_left) =>
-        {
-            Outcome::CheckFailed
+    let mut outcome = Outcome::Done;
+    for (_, answer) in answers {
+        match answer {
+            Ok(found) if found.iter().any(|found| found.is_ended != Some(true)) => {
+                outcome = Outcome::CheckFailed;
+            }
+            Err(_) if outcome == Outcome::Done => outcome = Outcome::NotCompleted,
+            _ => {}
         }
-        _ if answers.iter().any(|(_, answer)| answer.is_err()) => Outcome::NotCompleted,
-        _ => Outcome::Done,
-    };
+    }
+
     (leftovers_text(answers, style), outcome)
 }

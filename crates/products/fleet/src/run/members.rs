@@ -6,57 +6,66 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
+use super::control::Control;
+use super::prepare::CLOCK_BUDGET_NS;
+use crate::conclude::hosts::{HostFacts, HostFindings, findings};
+use crate::conclude::shared_slot::Forwarder;
 use crate::plan::Links;
-use crate::protocol::message::{Preflighted, ProbeOutcome, ProbeReport};
+use crate::protocol::message::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 use crate::spec::inventory::{Host, Inventory, Reach, host_port};
 use linerate_model::fleet::HostId;
-use linerate_model::record::HostPart;
 use linerate_model::snapshot::{Snapshot, Value};
+use linerate_sys::clock::monotonic_ns;
 
 /// A host that can be tested.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Default)]
 pub(super) struct Member {
     /// Where its tests end, by the name of the path.
-    pub(super) ends: BTreeMap<String, TestEnd>,
+    pub ends: BTreeMap<String, TestEnd>,
     /// Results of its connections to the servers of the others.
-    pub(super) probes: Vec<ProbeReport>,
+    pub probes: Vec<ProbeReport>,
     /// Results of the connections of the others to its servers.
-    pub(super) reached: Reached,
+    pub reached: Reached,
     /// Its facts, where they were collected.
-    pub(super) facts: Option<Snapshot>,
+    pub facts: Option<Snapshot>,
     /// It is a server without an agent.
-    pub(super) is_target: bool,
+    pub is_target: bool,
 }
 
 /// Probes of the servers of a host.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Default)]
 pub(super) struct Reached {
     failed: Vec<ProbeOutcome>,
     /// All, failed or not.
-    count: usize,
+    pub count: usize,
+}
+
+impl Reached {
+    /// No host reaches the servers. One that does shows that they listen.
+    pub(super) fn is_closed(&self) -> bool {
+        self.count > 0 && self.failed.len() == self.count
+    }
 }
 
 /// The end of the tests of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestEnd {
     /// Address of its tests.
-    pub(super) address: IpAddr,
+    pub address: IpAddr,
     /// Port of its server.
-    pub(super) port: u16,
+    pub port: u16,
     /// Device that has the address.
-    pub(super) device: Option<String>,
+    pub device: Option<String>,
     /// Present speed of its link.
-    pub(super) speed_bps: Option<u64>,
+    pub speed_bps: Option<u64>,
     /// Highest rate that its link supports, where that is known.
-    pub(super) link_bps: Option<u64>,
+    pub link_bps: Option<u64>,
 }
 
 /// Hosts that can be tested, by their places in the inventory, and the longest round trip between
 /// them.
-#[derive(Debug)]
 pub(super) struct Prepared<'a> {
-    pub(super) members: BTreeMap<usize, Member>,
-    pub(super) data_rtt_ns: u64,
+    pub members: BTreeMap<usize, Member>,
+    pub data_rtt_ns: u64,
     inventory: &'a [Host],
     places: BTreeMap<&'a HostId, usize>,
 }
@@ -78,69 +87,62 @@ impl<'a> Prepared<'a> {
             return;
         };
         member.facts = report.facts.map(|facts| *facts);
-
         for end in member.ends.values_mut() {
-            let known = end.device.as_ref().zip(member.facts.as_ref());
-            end.link_bps = known.and_then(|(device, facts)| highest_speed_bps(facts, device));
+            if let (Some(device), Some(facts)) = (&end.device, &member.facts) {
+                end.link_bps = highest_speed_bps(facts, device);
+            }
         }
 
-        let longest_ns = report.peers.iter().filter_map(|probe| probe.rtt_ns).max();
-        self.data_rtt_ns = self.data_rtt_ns.max(longest_ns.unwrap_or(0));
+        for probe in &report.peers {
+            self.data_rtt_ns = self.data_rtt_ns.max(probe.rtt_ns.unwrap_or(0));
+        }
         member.probes = report.peers;
     }
 
     /// Counts the probes of each host's servers, once all hosts have reported.
     pub(super) fn count_probes(&mut self) {
-        let ends = |(index, member): (&usize, &Member)| {
-            let index = *index;
-            member
-                .ends
-                .values()
-                .map(move |end| ((end.address, end.port), index))
-                .collect::<Vec<_>>()
-        };
-        let owners: BTreeMap<(IpAddr, u16), usize> = self.members.iter().flat_map(ends).collect();
-        let mut reached: BTreeMap<usize, Reached> = BTreeMap::new();
+        let mut owners: BTreeMap<(IpAddr, u16), usize> = BTreeMap::new();
+        for (index, member) in &self.members {
+            for end in member.ends.values() {
+                owners.insert((end.address, end.port), *index);
+            }
+        }
 
+        let mut reached: BTreeMap<usize, Reached> = BTreeMap::new();
         for probe in self.members.values().flat_map(|member| &member.probes) {
             let Some(owner) = owners.get(&(probe.peer, probe.port)) else {
                 continue;
             };
             let of_owner = reached.entry(*owner).or_default();
             of_owner.count += 1;
-            of_owner
-                .failed
-                .extend(Some(probe.outcome).filter(|outcome| *outcome != ProbeOutcome::Ok));
+            if probe.outcome != ProbeOutcome::Ok {
+                of_owner.failed.push(probe.outcome);
+            }
         }
 
-        for (index, member) in &mut self.members {
-            member.reached = reached.remove(index).unwrap_or_default();
+        for (index, reached) in reached {
+            if let Some(member) = self.members.get_mut(&index) {
+                member.reached = reached;
+            }
         }
-    }
-
-    /// Probes of the servers of this host that failed, and how many were made.
-    pub(super) fn failed_probes(&self, index: usize) -> (&[ProbeOutcome], usize) {
-        self.members.get(&index).map_or((&[], 0), |member| {
-            (&member.reached.failed, member.reached.count)
-        })
     }
 
     /// `port 5201: 3 of 3 hosts get no answer`
     pub(super) fn unreached_note(&self, index: usize) -> Option<String> {
-        let port = self.members.get(&index)?.ends.values().next()?.port;
-        let (failed, all) = self.failed_probes(index);
-        let how = match failed.first()? {
-            outcome if failed.iter().any(|other| other != outcome) => "do not reach it",
+        let member = self.members.get(&index)?;
+        let port = member.ends.values().next()?.port;
+        let Reached { failed, count } = &member.reached;
+        let first = failed.first()?;
+        let how = match first {
+            _ if failed.iter().any(|other| other != first) => "do not reach it",
             ProbeOutcome::Refused => "are refused",
             ProbeOutcome::Timeout => "get no answer",
             ProbeOutcome::NoRoute => "have no route",
             _ => "do not reach it",
         };
 
-        Some(format!(
-            "port {port}: {} of {all} hosts {how}",
-            failed.len()
-        ))
+        let failed = failed.len();
+        Some(format!("port {port}: {failed} of {count} hosts {how}"))
     }
 
     /// The hosts that can be tested, with their places.
@@ -157,9 +159,12 @@ impl<'a> Prepared<'a> {
 
     /// Rates of the links, where they are known.
     pub(super) fn links_bps(&self) -> Links {
-        self.hosts()
-            .filter_map(|(_, host, member)| Some((host.id.clone(), member.link_bps()?)))
-            .collect()
+        let mut links = Links::new();
+        for (_, host, member) in self.hosts() {
+            links.extend(member.link_bps().map(|bps| (host.id.clone(), bps)));
+        }
+
+        links
     }
 
     /// A host by its id, with its place in the inventory.
@@ -185,11 +190,16 @@ impl TestEnd {
 impl Member {
     /// The fastest link that its tests use, in bit/s, where one is known.
     pub(super) fn link_bps(&self) -> Option<f64> {
-        self.ends
-            .values()
-            .filter_map(|end| end.link_bps)
-            .max()
-            .map(|bps| bps as f64)
+        let links = self.ends.values().filter_map(|end| end.link_bps);
+        links.max().map(|bps| bps as f64)
+    }
+
+    /// Address and port of its first end.
+    pub(super) fn place(&self) -> String {
+        let end = self.ends.values().next();
+        end.map_or_else(String::new, |end| {
+            SocketAddr::new(end.address, end.port).to_string()
+        })
     }
 }
 
@@ -198,61 +208,57 @@ fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
     let Value::List(modes) = facts.value(&format!("nic.{device}.link.modes.supported"))? else {
         return None;
     };
-    let mbps = |mode: &Value| match mode {
+    let mut most: Option<u64> = None;
+    for mode in modes {
         // Names of link modes begin with the speed: `10000baseT/Full` (ethtool(8)).
-        Value::Text(name) => name.split("base").next()?.parse::<u64>().ok(),
-        _ => None,
-    };
-    modes.iter().filter_map(mbps).max()?.checked_mul(1_000_000)
+        if let Value::Text(name) = mode
+            && let Some((mbps, _)) = name.split_once("base")
+        {
+            most = most.max(mbps.parse().ok());
+        }
+    }
+
+    most?.checked_mul(1_000_000)
 }
 
 /// Servers without an agent by their places in the inventory.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Targets {
     /// Those that can be tested.
-    pub(super) members: BTreeMap<usize, Member>,
+    pub members: BTreeMap<usize, Member>,
     /// Why others take no part.
-    pub(super) reasons: BTreeMap<usize, String>,
+    pub reasons: BTreeMap<usize, String>,
 }
 
 /// Resolves the names of the servers. The address of a path is that of the inventory, else that of
 /// the server.
 pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
-    let tested = inventory
-        .hosts
-        .iter()
-        .find_map(|host| host.paths.values().next())
-        .copied();
+    let mut tested = inventory.hosts.iter().flat_map(|host| host.paths.values());
+    let tested = tested.next().copied();
     let mut targets = Targets::default();
 
     for (index, host) in inventory.hosts.iter().enumerate() {
         let Reach::Server(server) = &host.reach else {
             continue;
         };
-        match resolved(server, tested) {
-            Ok(address) => {
-                let end = |path: &String| {
-                    let own = host.paths.get(path).copied().unwrap_or(address.ip());
-                    (
-                        path.clone(),
-                        TestEnd {
-                            port: address.port(),
-                            ..TestEnd::at(own)
-                        },
-                    )
-                };
-                let ends = paths.iter().map(end).collect();
-                targets.members.insert(
-                    index,
-                    Member {
-                        ends,
-                        is_target: true,
-                        ..Member::default()
-                    },
-                );
+        let address = match resolved(server, tested) {
+            Ok(address) => address,
+            Err(reason) => {
+                targets.reasons.insert(index, reason);
+                continue;
             }
-            Err(reason) => drop(targets.reasons.insert(index, reason)),
+        };
+        let mut member = Member {
+            is_target: true,
+            ..Member::default()
+        };
+        for path in paths {
+            let own = host.paths.get(path).copied();
+            let mut end = TestEnd::at(own.unwrap_or(address.ip()));
+            end.port = address.port();
+            member.ends.insert(path.clone(), end);
         }
+        targets.members.insert(index, member);
     }
 
     targets
@@ -262,23 +268,73 @@ pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
 fn resolved(server: &str, tested: Option<IpAddr>) -> Result<SocketAddr, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("resolve {server}: {why}; write its address");
     let place = host_port(server).ok_or_else(|| wrong(&"no HOST:PORT"))?;
-    let found: Vec<SocketAddr> = place
-        .to_socket_addrs()
-        .map_err(|error| wrong(&error))?
-        .collect();
+    let found = place.to_socket_addrs().map_err(|error| wrong(&error))?;
+    let found: Vec<SocketAddr> = found.collect();
     // Both ends of a test need addresses of one family.
-    let is_of_family =
-        |address: &&SocketAddr| tested.is_none_or(|tested| tested.is_ipv4() == address.is_ipv4());
-    let address = found.iter().find(is_of_family).or(found.first());
+    let mut of_family = found
+        .iter()
+        .filter(|address| tested.is_none_or(|tested| tested.is_ipv4() == address.is_ipv4()));
+    let address = of_family.next().or(found.first());
 
     address.copied().ok_or_else(|| wrong(&"no address"))
 }
 
-/// The server as a record has it.
-pub(super) fn host_part(id: &HostId, member: &Member) -> HostPart {
-    let end = member.ends.values().next();
-    let place = end.map(|end| SocketAddr::new(end.address, end.port).to_string());
-    HostPart::new(id.to_string(), place.unwrap_or_default())
+/// Findings about the hosts that can be tested.
+pub(super) fn host_findings(
+    control: &Control<'_>,
+    prepared: &Prepared<'_>,
+    is_separate: bool,
+) -> HostFindings {
+    let coordinator = &control.coordinator;
+    let mut hosts = Vec::new();
+    for (index, host, member) in prepared.hosts() {
+        let Some(hello) = coordinator.hello(index) else {
+            continue;
+        };
+        let clock = coordinator.clock(index, monotonic_ns());
+        hosts.push(HostFacts {
+            host: &host.id,
+            hello,
+            probes: &member.probes,
+            clock_uncertainty_ns: clock.map(|estimate| estimate.uncertainty_ns),
+        });
+    }
+
+    findings(&hosts, is_separate, CLOCK_BUDGET_NS)
+}
+
+/// Hosts whose bridge leads to others, one entry for each path.
+pub(super) fn forwarders(prepared: &Prepared<'_>) -> Vec<Forwarder> {
+    let mut owners: BTreeMap<IpAddr, (&HostId, &String)> = BTreeMap::new();
+    for (_, host, member) in prepared.hosts() {
+        for (path, end) in &member.ends {
+            owners.insert(end.address, (&host.id, path));
+        }
+    }
+
+    let mut found: BTreeMap<(&HostId, &String), BTreeMap<HostId, BridgePort>> = BTreeMap::new();
+    for (_, host, member) in prepared.hosts() {
+        for probe in &member.probes {
+            if let Some(port) = &probe.bridge_port
+                && port.slot.is_some()
+                && let Some((owner, path)) = owners.get(&probe.peer)
+            {
+                let ports = found.entry((&host.id, path)).or_default();
+                ports.insert((*owner).clone(), port.clone());
+            }
+        }
+    }
+
+    let mut forwarders = Vec::new();
+    for ((host, path), ports) in found {
+        forwarders.push(Forwarder {
+            host: host.clone(),
+            path: path.clone(),
+            ports,
+        });
+    }
+
+    forwarders
 }
 
 #[cfg(test)]

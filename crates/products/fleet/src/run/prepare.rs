@@ -60,9 +60,7 @@ pub(super) fn prepare<'a>(
 ) -> Result<Prepared<'a>, Ended> {
     let addresses = send_plans(control, hosts, paths)?;
     control.reasons.extend(targets.reasons);
-    control.step(Input::PlansSent, |action| {
-        *action == Action::StepDone(Step::Plan)
-    })?;
+    control.step(Input::PlansSent, Step::Plan)?;
 
     let mut prepared = Prepared::new(&hosts.inventory.hosts);
     for (index, of_paths) in addresses {
@@ -77,24 +75,18 @@ pub(super) fn prepare<'a>(
     }
 
     let preflights = preflights(&prepared.members);
-    let reports = control.step(Input::Preflight(preflights), |action| {
-        *action == Action::StepDone(Step::Preflight)
-    })?;
-    for action in reports {
+    for action in control.step(Input::Preflight(preflights), Step::Preflight)? {
         if let Action::Preflighted { host, report } = action {
             prepared.take(host, *report);
         }
     }
 
     prepared.count_probes();
-    let exchanges = if prepared.members.len() < LARGE {
-        EXCHANGES
-    } else {
-        EXCHANGES_LARGE
+    let exchanges = match prepared.members.len() {
+        0..LARGE => EXCHANGES,
+        _ => EXCHANGES_LARGE,
     };
-    let clocks = Input::Clocks { exchanges };
-    control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
-
+    control.step(Input::Clocks { exchanges }, Step::Clock)?;
     Ok(prepared)
 }
 
@@ -109,43 +101,36 @@ fn send_plans(
     let mut addresses = BTreeMap::new();
 
     loop {
-        let is_next = |action: &Action| {
+        let actions = control.run_until(|action| {
             matches!(
                 action,
                 Action::Greeted { .. } | Action::StepDone(Step::Hello)
             )
-        };
-        let mut actions = control.run_until(is_next)?;
-        let next = actions.pop();
-
+        })?;
         for action in actions {
-            if let Action::Dropped {
-                host: index,
-                reason: DropReason::Late(Step::Hello),
-            } = action
-            {
-                let reason = with_agent.get(index).map(|host| late(hosts, host));
-                control.reasons.extend(reason.map(|reason| (index, reason)));
-            }
-        }
-
-        let Some(Action::Greeted { host: index }) = next else {
-            return Ok(addresses);
-        };
-        let Some((host, hello)) = with_agent.get(index).zip(control.coordinator.hello(index))
-        else {
-            continue;
-        };
-        match test_addresses(host, hello, paths) {
-            Ok(of_paths) => {
-                let plan = Box::new(plan(hosts, &of_paths));
-                control.pass(Input::Plan { host: index, plan })?;
-                addresses.insert(index, of_paths);
-            }
-            Err(path) => {
-                let reason =
-                    format!("its test address of path {path} is not known; name it in paths");
-                control.reasons.insert(index, reason);
+            match action {
+                Action::Dropped {
+                    host: index,
+                    reason: DropReason::Late(Step::Hello),
+                } => {
+                    let reason = late(hosts, with_agent[index]);
+                    control.reasons.insert(index, reason);
+                }
+                Action::Greeted { host: index } => {
+                    let Some(hello) = control.coordinator.hello(index) else {
+                        continue;
+                    };
+                    match test_addresses(with_agent[index], hello, paths) {
+                        Ok(of_paths) => {
+                            let plan = Box::new(plan(hosts, &of_paths));
+                            control.pass(Input::Plan { host: index, plan })?;
+                            addresses.insert(index, of_paths);
+                        }
+                        Err(reason) => drop(control.reasons.insert(index, reason)),
+                    }
+                }
+                Action::StepDone(_) => return Ok(addresses),
+                _ => {}
             }
         }
     }
@@ -162,61 +147,47 @@ fn late(hosts: &FleetHosts, host: &Host) -> String {
     format!("its agent has sent nothing within {seconds} s, so it is left out; {next}")
 }
 
-/// The addresses of the paths in the inventory, else that of the control connection. The path
-/// without one otherwise.
-fn test_addresses<'a>(
-    host: &Host,
-    hello: &Hello,
-    paths: &'a [String],
-) -> Result<Addresses, &'a str> {
-    let of_path = |path: &'a String| {
-        let control = || hello.control_address.filter(|_| path == CONTROL_PATH);
-        let address = host
-            .paths
-            .get(path)
-            .copied()
-            .or_else(control)
-            .ok_or(path.as_str())?;
-        Ok((path.clone(), address))
-    };
-    paths.iter().map(of_path).collect()
+/// The addresses of the paths in the inventory, else that of the control connection. The reason
+/// where a path has none.
+fn test_addresses(host: &Host, hello: &Hello, paths: &[String]) -> Result<Addresses, String> {
+    let mut addresses = Addresses::new();
+    for path in paths {
+        let address = match host.paths.get(path) {
+            Some(address) => Some(*address),
+            None => hello.control_address.filter(|_| path == CONTROL_PATH),
+        };
+        let Some(address) = address else {
+            return Err(format!(
+                "its test address of path {path} is not known; name it in paths"
+            ));
+        };
+        addresses.insert(path.clone(), address);
+    }
+
+    Ok(addresses)
 }
 
 /// A host whose servers listen.
 fn member(control: &Control<'_>, index: usize, addresses: Addresses) -> Option<Member> {
     let coordinator = &control.coordinator;
-    let ports = coordinator
-        .ports(index)
-        .filter(|_| coordinator.is_planned(index))?;
+    let hello = coordinator.hello(index)?;
+    let ports = coordinator.ports(index)?;
+    if !coordinator.is_planned(index) || ports.len() < addresses.len() {
+        return None;
+    }
 
-    let end = |((path, address), port): ((String, IpAddr), &u16)| {
-        let own = coordinator
-            .hello(index)?
-            .addresses
-            .iter()
-            .find(|own| own.address == address);
-        let (device, speed_bps) = (
-            own.map(|own| own.device.clone()),
-            own.and_then(|own| own.speed_bps),
-        );
-        Some((
-            path,
-            TestEnd {
-                port: *port,
-                device,
-                speed_bps,
-                ..TestEnd::at(address)
-            },
-        ))
-    };
-    let count = addresses.len();
-    let ends: BTreeMap<String, TestEnd> =
-        addresses.into_iter().zip(ports).filter_map(end).collect();
+    let mut member = Member::default();
+    for ((path, address), port) in addresses.into_iter().zip(ports) {
+        let mut end = TestEnd::at(address);
+        end.port = *port;
+        if let Some(own) = hello.addresses.iter().find(|own| own.address == address) {
+            end.device = Some(own.device.clone());
+            end.speed_bps = own.speed_bps;
+        }
+        member.ends.insert(path, end);
+    }
 
-    (ends.len() == count).then(|| Member {
-        ends,
-        ..Member::default()
-    })
+    Some(member)
 }
 
 /// The plan of a host with these addresses.
@@ -226,13 +197,17 @@ fn plan(hosts: &FleetHosts, own: &Addresses) -> Plan {
         None if hosts.inventory.is_control_shared() => (LEASE_SHARED_MS, BEAT_MS),
         None => (LEASE_SEPARATE_MS, BEAT_MS),
     };
-    let own = own.iter().map(|(path, address)| PathAddress {
-        path: path.clone(),
-        address: *address,
-    });
+    let mut addresses = Vec::new();
+    for (path, address) in own {
+        addresses.push(PathAddress {
+            path: path.clone(),
+            address: *address,
+        });
+    }
+
     Plan {
         lease_ms,
-        addresses: own.collect(),
+        addresses,
         ports: hosts.inventory.ports,
         beat_ms,
     }
@@ -242,40 +217,33 @@ fn plan(hosts: &FleetHosts, own: &Addresses) -> Plan {
 fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     let has_facts = members.len() <= SNAPSHOTS_MAX;
     let probes = if has_facts { members.len() } else { PROBES_MAX };
+    let ends = members.values().flat_map(|member| member.ends.values());
+    let partners = AddressRange::of(ends.map(|end| end.address));
 
-    let addresses = members
-        .values()
-        .flat_map(|member| member.ends.values())
-        .map(|end| end.address);
-    let partners = AddressRange::of(addresses);
+    let mut preflights = Vec::new();
+    for (index, member) in members {
+        if member.is_target {
+            continue;
+        }
 
-    let preflight = |index: &usize| {
         // Each host begins after its own place, so that the probes of a large fleet reach all
         // servers.
-        let next = members
-            .range(index + 1..)
-            .chain(members.range(..index))
-            .take(probes);
-        let ends = next.flat_map(|(_, member)| member.ends.values());
-        let peers = ends
-            .map(|end| ProbeTarget {
-                peer: end.address,
-                port: end.port,
-            })
-            .collect();
+        let next = members.range(index + 1..).chain(members.range(..index));
+        let mut peers = Vec::new();
+        for (_, other) in next.take(probes) {
+            for end in other.ends.values() {
+                let (peer, port) = (end.address, end.port);
+                peers.push(ProbeTarget { peer, port });
+            }
+        }
 
-        (
-            *index,
-            Preflight {
-                partners: partners.clone(),
-                peers,
-                has_facts,
-            },
-        )
-    };
-    members
-        .iter()
-        .filter(|(_, member)| !member.is_target)
-        .map(|(index, _)| preflight(index))
-        .collect()
+        let preflight = Preflight {
+            partners: partners.clone(),
+            peers,
+            has_facts,
+        };
+        preflights.push((*index, preflight));
+    }
+
+    preflights
 }

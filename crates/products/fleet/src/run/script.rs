@@ -36,24 +36,16 @@ impl ScriptCarrier {
     }
 
     fn carry(&mut self, index: usize, call: impl FnOnce(&mut ScriptHost) -> Outgoing) {
-        let Some(host) = self.hosts.get_mut(index) else {
-            return;
-        };
-        let Outgoing {
-            commands,
-            lines,
-            lost,
-        } = call(host);
-        commands
-            .iter()
-            .for_each(|command| self.shells.send(index, command));
-        self.events.extend(
-            lines
-                .into_iter()
-                .map(|line| (index, HostEvent::Line(line.into_bytes()))),
-        );
+        let outgoing = call(&mut self.hosts[index]);
+        for command in outgoing.commands {
+            self.shells.send(index, &command);
+        }
+        for line in outgoing.lines {
+            self.events
+                .push((index, HostEvent::Line(line.into_bytes())));
+        }
 
-        if let Some(reason) = lost {
+        if let Some(reason) = outgoing.lost {
             self.shells.close(index);
             self.events.push((index, HostEvent::Lost { reason }));
         }
@@ -92,12 +84,8 @@ impl Carrier for ScriptCarrier {
         }
 
         for index in 0..self.hosts.len() {
-            let is_due = self
-                .hosts
-                .get(index)
-                .and_then(ScriptHost::deadline_ns)
-                .is_some_and(|at_ns| now_ns >= at_ns);
-            if is_due {
+            let at_ns = self.hosts[index].deadline_ns();
+            if at_ns.is_some_and(|at_ns| now_ns >= at_ns) {
                 self.carry(index, |host| host.timeout(now_ns));
             }
         }

@@ -4,7 +4,6 @@
 //! ends with its input, and with the thread that started it.
 
 mod client;
-mod input;
 pub(crate) mod lines;
 mod server;
 mod task_events;
@@ -12,7 +11,7 @@ mod task_events;
 use linerate_model::record::RunId;
 use linerate_sys::child::die_with_parent;
 
-use input::WorkerInput;
+use lines::WorkerInput;
 use lines::{FromWorker, ToWorker, emit};
 pub(super) use task_events::totals;
 
@@ -37,7 +36,7 @@ fn work(run: RunId) -> Result<(), Error> {
     }
 
     let input = WorkerInput::open().map_err(Error::failed)?;
-    match input.first() {
+    match input.next_until(None) {
         Some(ToWorker::Client(task)) => {
             client::run(run, &task, &input);
             Ok(())

@@ -70,27 +70,25 @@ impl FleetHosts {
     /// # Errors
     /// No host has one of them, or none is named and there are several.
     pub(crate) fn path_names(&self) -> Result<Vec<String>, Error> {
-        let hosts = &self.inventory.hosts;
-        let names: BTreeSet<&str> = hosts
-            .iter()
-            .flat_map(|host| host.paths.keys().map(String::as_str))
-            .collect();
-        if let Some(path) = self
-            .paths
-            .iter()
-            .find(|path| !names.contains(path.as_str()))
-        {
-            return Err(Error::usage(format!("no host has the path {path}")));
+        let mut names: BTreeSet<&String> = BTreeSet::new();
+        for host in &self.inventory.hosts {
+            names.extend(host.paths.keys());
+        }
+        for path in &self.paths {
+            if !names.contains(path) {
+                return Err(Error::usage(format!("no host has the path {path}")));
+            }
         }
 
         // Names on the command line win over the inventory.
-        match names.into_iter().collect::<Vec<_>>().as_slice() {
-            _ if !self.paths.is_empty() => Ok(self.paths.clone()),
-            [] => Ok(vec![CONTROL_PATH.to_owned()]),
-            [only] => Ok(vec![(*only).to_owned()]),
-            names => Err(Error::usage(format!(
-                "{} paths in the inventory; name one with --path",
-                names.len()
+        if !self.paths.is_empty() {
+            return Ok(self.paths.clone());
+        }
+        match names.len() {
+            0 => Ok(vec![CONTROL_PATH.to_owned()]),
+            1 => Ok(names.into_iter().cloned().collect()),
+            count => Err(Error::usage(format!(
+                "{count} paths in the inventory; name one with --path"
             ))),
         }
     }

@@ -6,8 +6,6 @@
 mod ansible;
 mod check;
 mod file;
-mod groups;
-mod nearest;
 mod range;
 pub mod ssh_names;
 
@@ -21,7 +19,7 @@ use thiserror::Error;
 pub use ansible::from_json as from_ansible_json;
 pub use check::{host_port, inventory as checked};
 pub use file::parse as from_toml;
-pub use range::{RangeError, expand, expand_list};
+pub use range::{expand, expand_list};
 
 use crate::HostId;
 use crate::protocol::message::Ports;
@@ -148,10 +146,8 @@ impl InventoryError {
 /// When the text is no inventory or is beyond a bound.
 pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     let is_toml = |line: &str| {
-        matches!(
-            line.split('#').next().map(str::trim),
-            Some("[[host]]" | "[fleet]")
-        )
+        let line = line.split('#').next().unwrap_or_default();
+        ["[[host]]", "[fleet]"].contains(&line.trim())
     };
     // No TOML document begins with a brace (TOML 1.0), and each JSON object does.
     if text.trim_start().starts_with('{') {

@@ -90,32 +90,32 @@ pub(crate) const GIGABIT: f64 = 953e6;
 pub(crate) struct FakeNetwork {
     rng: Rng,
     /// Standard deviation of a rate, as a share of it.
-    pub(crate) noise: f64,
+    pub noise: f64,
     /// Rate that each host can send and receive, in bit/s; others one gigabit.
-    pub(crate) sends: BTreeMap<HostId, f64>,
-    pub(crate) receives: BTreeMap<HostId, f64>,
+    pub sends: BTreeMap<HostId, f64>,
+    pub receives: BTreeMap<HostId, f64>,
     /// Rate that the link of each host can carry, in bit/s; others unknown.
-    pub(crate) links_bps: BTreeMap<HostId, f64>,
+    pub links_bps: BTreeMap<HostId, f64>,
     /// Rate that each source and sink can exchange, in bit/s; others any rate.
-    pub(crate) pairs: BTreeMap<(HostId, HostId), f64>,
+    pub pairs: BTreeMap<(HostId, HostId), f64>,
     /// Rack of each host, and the rate of each uplink in bit/s.
-    pub(crate) racks: BTreeMap<HostId, String>,
-    pub(crate) uplink_bps: f64,
+    pub racks: BTreeMap<HostId, String>,
+    pub uplink_bps: f64,
     /// While this host has a test, no other has more than 100 Mbit/s.
-    pub(crate) poison: Option<HostId>,
+    pub poison: Option<HostId>,
     /// Beside others this host sends 50 Mbit/s.
-    pub(crate) starved: Option<HostId>,
+    pub starved: Option<HostId>,
     /// Transmit queues of every host, to which the flows of a round are assigned by lot.
-    pub(crate) queues: Option<u32>,
+    pub queues: Option<u32>,
     /// Hosts, by the number of rounds after which each leaves.
-    pub(crate) alive: BTreeMap<HostId, usize>,
+    pub alive: BTreeMap<HostId, usize>,
     /// Numbers of rounds that this host does not confirm in time.
-    pub(crate) slow_control: Option<(HostId, Vec<usize>)>,
+    pub slow_control: Option<(HostId, Vec<usize>)>,
     /// The number of the round in which the user cancels.
-    pub(crate) cancelled_at: Option<usize>,
-    pub(crate) rounds: Vec<Round>,
+    pub cancelled_at: Option<usize>,
+    pub rounds: Vec<Round>,
     /// Tasks without a cell before each round.
-    pub(crate) cells_left: Vec<usize>,
+    pub cells_left: Vec<usize>,
     round_time: Duration,
 }
 

@@ -1,8 +1,6 @@
 //! Lines over a bus, with a real broker: the dialogues of the protocol, the lease, and a broker
 //! that is killed.
 
-#![cfg(feature = "bus")]
-
 #[path = "../protocol/agent_pipe.rs"]
 mod agent_pipe;
 #[path = "../../../../../tests/live/src/broker.rs"]

@@ -133,19 +133,14 @@ impl AgentPipe {
             Action::StopTask { task, reason } => {
                 (format!("StopTask {task} {}", reason.as_str()), None)
             }
-            Action::StopRound { round, reason } => {
+            Action::Stop { round, reason } => {
                 self.begins.clear();
-                (
-                    format!("StopRound {round} {}", reason.as_str()),
-                    Some(Input::Stopped(Some(round))),
-                )
-            }
-            Action::StopAll { reason } => {
-                self.begins.clear();
-                (
-                    format!("StopAll {}", reason.as_str()),
-                    Some(Input::Stopped(None)),
-                )
+                let reason = reason.as_str();
+                let text = match round {
+                    Some(round) => format!("StopRound {round} {reason}"),
+                    None => format!("StopAll {reason}"),
+                };
+                (text, Some(Input::Stopped(round)))
             }
             Action::Leave(reason) => {
                 self.has_left = true;

@@ -87,9 +87,7 @@ impl CoordinatorPipe {
                 Action::Failed { host, fail } => {
                     format!("Failed {} {:?}", self.name(host), fail.code)
                 }
-                Action::Started { host, task, at_ns } => {
-                    format!("Started {} {task} {at_ns:?}", self.name(host))
-                }
+
                 Action::Result(result) => {
                     let (role, outcome) = (result.role, result.end.outcome);
                     let plausible = if result.is_plausible {

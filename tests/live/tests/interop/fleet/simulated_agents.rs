@@ -163,13 +163,9 @@ impl SimulatedAgent {
                 self.running.retain(|worker| worker.task != task);
                 None
             }
-            Action::StopRound { round, .. } => {
+            Action::Stop { round, .. } => {
                 self.running.clear();
-                Some(Input::Stopped(Some(round)))
-            }
-            Action::StopAll { .. } => {
-                self.running.clear();
-                Some(Input::Stopped(None))
+                Some(Input::Stopped(round))
             }
             _ => None,
         }

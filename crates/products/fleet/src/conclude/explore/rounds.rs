@@ -5,43 +5,43 @@ use std::time::Duration;
 
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FleetEffects, FleetMode, HostId, HostPoisoning, NotRun,
+    Cell, CellFlag, CellOutcome, FleetHeader, FleetHost, FleetMode, FleetReport, HostId, NotRun,
     NotRunReason, Round, Task,
 };
 
-use crate::conclude::ladder::LadderRow;
-use crate::conclude::runner::{FleetOutcome, FleetProgress, RoundRunner};
+use crate::conclude::runner::{FleetProgress, RoundRunner};
 use crate::conclude::{because, groups, ranked};
 use crate::plan::ladder::{self, Step};
 use crate::plan::{PlannedRun, rounds};
 
 /// A run that is being made.
 pub(super) struct Run<'a, R> {
-    pub(super) planned: &'a PlannedRun,
-    pub(super) runner: &'a mut R,
-    pub(super) cells: BTreeMap<Task, Cell>,
-    pub(super) alive: BTreeSet<HostId>,
-    pub(super) ended: Option<NotRun>,
+    pub planned: &'a PlannedRun,
+    pub runner: &'a mut R,
+    pub cells: BTreeMap<Task, Cell>,
+    pub alive: BTreeSet<HostId>,
+    pub ended: Option<NotRun>,
     started: Duration,
     rounds_done: usize,
 }
 
 impl<'a, R: RoundRunner> Run<'a, R> {
     pub(super) fn new(planned: &'a PlannedRun, finished: Vec<Cell>, runner: &'a mut R) -> Self {
-        // A resumed run repeats the tests that have no result.
-        let with_result = finished
-            .into_iter()
-            .filter(|cell| cell.measurement().is_some());
-        let cells = with_result.map(|cell| (cell.task.clone(), cell)).collect();
-        let (alive, started) = (runner.alive(), runner.now());
+        let mut cells = BTreeMap::new();
+        for cell in finished {
+            // A resumed run repeats the tests that have no result.
+            if cell.measurement().is_some() {
+                cells.insert(cell.task.clone(), cell);
+            }
+        }
 
         Self {
             planned,
-            runner,
             cells,
-            alive,
+            alive: runner.alive(),
+            started: runner.now(),
+            runner,
             ended: None,
-            started,
             rounds_done: 0,
         }
     }
@@ -105,8 +105,9 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         }
 
         self.runner.keep(&cells);
-        self.cells
-            .extend(cells.into_iter().map(|cell| (cell.task.clone(), cell)));
+        for cell in cells {
+            self.cells.insert(cell.task.clone(), cell);
+        }
     }
 
     /// Looks which hosts are alive. Whether others are than before.
@@ -134,11 +135,9 @@ impl<'a, R: RoundRunner> Run<'a, R> {
 
     /// Tasks with a result.
     pub(super) fn finished(&self) -> BTreeSet<Task> {
-        self.cells
-            .values()
-            .filter(|cell| cell.measurement().is_some())
-            .map(|cell| cell.task.clone())
-            .collect()
+        let cells = self.cells.iter();
+        let finished = cells.filter(|(_, cell)| cell.measurement().is_some());
+        finished.map(|(task, _)| task.clone()).collect()
     }
 
     fn pass_of_steps(&mut self, planned: &[Round], is_catch_up: bool) {
@@ -174,20 +173,16 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             return None;
         }
 
-        let is_open = |task: &&Task| !self.cells.contains_key(*task);
-        let open = left
-            .iter()
-            .flat_map(|round| &round.tasks)
-            .filter(is_open)
-            .count();
-
+        let mut cells_left = unconfirmed;
+        for task in left.iter().flat_map(|round| &round.tasks) {
+            cells_left += usize::from(!self.cells.contains_key(task));
+        }
+        let rounds_left = u32::try_from(left.len()).unwrap_or(u32::MAX);
         self.runner.progress(&FleetProgress {
             rounds_done: self.rounds_done,
             rounds_planned: self.rounds_done + left.len(),
-            cells_left: open + unconfirmed,
-            left: plan
-                .round_time
-                .saturating_mul(u32::try_from(left.len()).unwrap_or(u32::MAX)),
+            cells_left,
+            left: plan.round_time.saturating_mul(rounds_left),
         });
         match self.runner.run(round) {
             Ok(cells) => {
@@ -203,81 +198,88 @@ impl<'a, R: RoundRunner> Run<'a, R> {
 
     /// Gives tasks without a cell their reason.
     pub(super) fn give_up(&mut self, tasks: &[Task], mode: FleetMode) {
-        for task in tasks
-            .iter()
-            .filter(|task| !self.cells.contains_key(task))
-            .cloned()
-            .collect::<Vec<_>>()
-        {
+        for task in tasks {
             let reason = match &self.ended {
                 // A host that left explains more than the end of the run.
-                _ if !self.can_run(&task) => NotRunReason::Unreachable,
+                _ if !self.can_run(task) => NotRunReason::Unreachable,
                 Some(ended) => ended.reason,
                 None => NotRunReason::Failed,
             };
             let outcome = CellOutcome::NotRun(NotRun::new(reason));
             self.cells
-                .insert(task.clone(), Cell::new(task, mode, outcome));
+                .entry(task.clone())
+                .or_insert_with(|| Cell::new(task.clone(), mode, outcome));
         }
     }
 
     /// The finding about two groups of hosts, with what separates them.
     pub(super) fn groups(&self, cells: &[&Cell], hub: Option<&HostId>) -> Option<Finding> {
         let (groups, finding) = groups::finding(cells, hub)?;
-        Some(because(
-            finding,
-            self.runner.separating(&groups.fast, &groups.slow),
-        ))
+        let separating = self.runner.separating(&groups.fast, &groups.slow);
+        Some(because(finding, separating))
     }
 
-    pub(super) fn into_outcome(
-        self,
-        findings: Vec<Finding>,
-        effects: Vec<FleetEffects>,
-        ladder: Vec<LadderRow>,
-        poisonings: Vec<HostPoisoning>,
-    ) -> FleetOutcome {
-        FleetOutcome {
-            cells: self.cells.into_values().collect(),
-            effects,
-            ladder,
-            poisonings,
-            findings: ranked(findings),
-            rounds: self.rounds_done,
-            ended: self.ended,
+    /// The report, without what the owner of the run knows alone.
+    pub(super) fn into_report(self, findings: Vec<Finding>) -> FleetReport {
+        let plan = &self.planned.plan;
+        let mut hosts = Vec::new();
+        for host in &plan.hosts {
+            hosts.push(FleetHost {
+                id: host.id.clone(),
+                rack: host.rack.clone(),
+                link_bps: self.runner.link_bps(&host.id),
+                is_target_only: host.is_target_only,
+            });
         }
+        let mut report = FleetReport::new(FleetHeader {
+            hosts,
+            run_id: None,
+            plan: self.planned.hash,
+            topology: (&plan.topology).into(),
+            mode: plan.mode,
+            direction: plan.direction,
+            is_control_shared: false,
+            rounds: self.rounds_done,
+            elapsed_ns: 0,
+            seed: plan.seed,
+            ended: self.ended,
+        });
+        report.cells = self.cells.into_values().collect();
+        report.findings = ranked(findings);
+        report
     }
 }
 
 /// A task has no result for a reason that another round may not have.
 fn is_transient(cell: &Cell) -> bool {
-    let reason = match &cell.outcome {
-        CellOutcome::Measured(_) => return false,
-        CellOutcome::NotRun(not_run) => not_run.reason,
+    let CellOutcome::NotRun(not_run) = &cell.outcome else {
+        return false;
     };
     matches!(
-        reason,
+        not_run.reason,
         NotRunReason::SlowControl | NotRunReason::Late | NotRunReason::Lease
     )
 }
 
 /// The cells of a round, in the order of its tasks. Cells of other tasks are left out.
 fn complete(round: &Round, cells: Vec<Cell>) -> Vec<Cell> {
-    let mut by_task: BTreeMap<Task, Cell> = cells
-        .into_iter()
-        .map(|cell| (cell.task.clone(), cell))
-        .collect();
-    let of_task = |task: &Task| {
-        let lacking = || {
+    let mut by_task: BTreeMap<Task, Cell> = BTreeMap::new();
+    for cell in cells {
+        by_task.insert(cell.task.clone(), cell);
+    }
+
+    let mut complete = Vec::new();
+    for task in &round.tasks {
+        let mut cell = by_task.remove(task).unwrap_or_else(|| {
             let not_run = NotRun {
                 reason: NotRunReason::Failed,
                 detail: Some("no result".to_owned()),
             };
             Cell::new(task.clone(), round.mode, CellOutcome::NotRun(not_run))
-        };
-        let mut cell = by_task.remove(task).unwrap_or_else(lacking);
+        });
         cell.mode = round.mode;
-        cell
-    };
-    round.tasks.iter().map(of_task).collect()
+        complete.push(cell);
+    }
+
+    complete
 }

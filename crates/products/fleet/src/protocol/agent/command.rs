@@ -1,15 +1,14 @@
 //! Effect of a line of the coordinator in each state.
 
-use linerate_model::record::RunId;
+use std::collections::VecDeque;
 
-use super::dedup::SequenceCheck;
-use super::{Action, Agent, AgentState, Pending, Service, Stop, StopReason};
+use super::{Action, Agent, AgentState, Pending, Service, StopReason};
 use crate::protocol::lease::Lease;
 use crate::protocol::line::Excess;
 use crate::protocol::message::{
-    AgentMessage, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Plan,
-    Preflight, decode,
+    AgentMessage, CoordinatorMessage, Envelope, FAULTS_MAX, Fail, FailCode, Plan, Preflight, decode,
 };
+use linerate_model::record::RunId;
 
 impl Agent {
     /// Takes a line of the coordinator without its end.
@@ -47,7 +46,7 @@ impl Agent {
             message,
         } = envelope;
         // Before run and epoch are checked: a new coordinator asks agents of an earlier run too.
-        if matches!(message, CoordinatorMessage::Solicit(_)) {
+        if matches!(message, CoordinatorMessage::Solicit {}) {
             return self.actions.push_back(Action::Describe);
         }
 
@@ -61,23 +60,19 @@ impl Agent {
             return self.fail(Fail::new(FailCode::Run, Some(seq), "another run, or none"));
         };
         match message {
-            CoordinatorMessage::Beat(_) => self.handle_beat(now_ns, epoch),
+            CoordinatorMessage::Beat {} => {
+                // A BEAT without a plan has no lease to renew.
+                if self.run.is_some() {
+                    self.epoch = epoch;
+                    self.renew(now_ns);
+                }
+            }
             // Readings are not executed once: a repeated CLOCK needs fresh readings.
-            CoordinatorMessage::Clock(clock) if self.run.is_some() => {
-                self.actions.push_back(Action::ReadClock {
-                    c1_ns: clock.c1_ns,
-                    a2_ns: now_ns,
-                });
+            CoordinatorMessage::Clock { c1_ns } if self.run.is_some() => {
+                let a2_ns = now_ns;
+                self.actions.push_back(Action::ReadClock { c1_ns, a2_ns });
             }
             command => self.handle_command(now_ns, (run, epoch, seq), command),
-        }
-    }
-
-    fn handle_beat(&mut self, now_ns: u64, epoch: u64) {
-        // A BEAT without a plan has no lease to renew.
-        if self.run.is_some() {
-            self.epoch = epoch;
-            self.renew(now_ns);
         }
     }
 
@@ -88,11 +83,10 @@ impl Agent {
             SequenceCheck::Pending => {}
             // The answer was lost; the command is not executed twice.
             SequenceCheck::Answered(line) => self.actions.push_back(Action::Send(line)),
-            SequenceCheck::Old => self.fail(Fail::new(
-                FailCode::Order,
-                Some(seq),
-                "a later command was executed",
-            )),
+            SequenceCheck::Old => {
+                let text = "a later command was executed";
+                self.fail(Fail::new(FailCode::Order, Some(seq), text));
+            }
             SequenceCheck::New => {
                 // The number is kept before the execution, so a repeated command finds it pending.
                 self.epoch = epoch;
@@ -115,7 +109,7 @@ impl Agent {
     ) -> Result<(), (FailCode, String)> {
         match (self.state, &self.pending, command) {
             // CANCEL fits every state; other commands fit one state without a pending command.
-            (_, _, CoordinatorMessage::Cancel(cancel)) => self.cancel(now_ns, seq, cancel),
+            (_, _, CoordinatorMessage::Cancel { round }) => self.cancel(now_ns, seq, round),
             (AgentState::Idle, None, CoordinatorMessage::Plan(plan)) => {
                 self.plan(now_ns, run, seq, plan);
             }
@@ -126,11 +120,9 @@ impl Agent {
                 return self.arm(now_ns, seq, *arm);
             }
             (AgentState::Armed, None, CoordinatorMessage::Go(go)) => return self.go(now_ns, &go),
-            _ => {
-                return Err((
-                    FailCode::State,
-                    format!("does not fit the state {:?}", self.state),
-                ));
+            (state, ..) => {
+                let text = format!("does not fit the state {state:?}");
+                return Err((FailCode::State, text));
             }
         }
 
@@ -156,31 +148,28 @@ impl Agent {
         self.actions.push_back(Action::Probe(Box::new(preflight)));
     }
 
-    fn cancel(&mut self, now_ns: u64, seq: u64, cancel: Cancel) {
+    fn cancel(&mut self, now_ns: u64, seq: u64, round: Option<u32>) {
         let present = self.round.as_ref().map(|round| round.number);
-        match (cancel.round, &mut self.pending) {
-            // The run ends already.
-            (_, Some(Pending::Stop(stop @ Stop { round: None, .. }))) => stop.seq = Some(seq),
-            (Some(round), Some(Pending::Stop(stop))) if stop.round == Some(round) => {
-                // The answer belongs to the latest CANCEL, whose number is the one that is awaited.
+        match &mut self.pending {
+            // The run ends already, or this round does: the answer belongs to the latest CANCEL,
+            // whose number is the one that is awaited.
+            Some(Pending::Stop(stop)) if stop.round.is_none() || stop.round == round => {
                 stop.seq = Some(seq);
             }
-            (Some(round), _) if present == Some(round) => {
-                self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel);
+            _ if round.is_none() => {
+                // The agent of a bus stays after a run, so a repeated CANCEL finds none.
+                if self.run.is_none() && self.service == Service::Bus {
+                    let unconfirmed = false;
+                    return self.answer(seq, AgentMessage::Done { round, unconfirmed });
+                }
+                self.stop(now_ns, Some(seq), None, StopReason::Cancel);
             }
+            _ if round == present => self.stop(now_ns, Some(seq), round, StopReason::Cancel),
             // The round has ended as far as is known, or was never here.
-            (Some(round), _) => self.answer(
-                seq,
-                AgentMessage::Done(Done {
-                    round: Some(round),
-                    unconfirmed: self.unconfirmed_round == Some(round),
-                }),
-            ),
-            // The agent of a bus stays after a run, so a repeated CANCEL finds none.
-            (None, _) if self.run.is_none() && self.service == Service::Bus => {
-                self.answer(seq, AgentMessage::Done(Done::default()));
+            _ => {
+                let unconfirmed = self.unconfirmed_round == round;
+                self.answer(seq, AgentMessage::Done { round, unconfirmed });
             }
-            (None, _) => self.stop(now_ns, Some(seq), None, StopReason::Cancel),
         }
     }
 
@@ -194,11 +183,10 @@ impl Agent {
     pub(super) fn answer(&mut self, seq: u64, message: AgentMessage) {
         match self.send(message) {
             Some(line) => self.commands.answer(seq, line),
-            None => self.refuse(
-                seq,
-                FailCode::Failed,
-                "the answer is beyond the bounds of a message".to_owned(),
-            ),
+            None => {
+                let text = "the answer is beyond the bounds of a message";
+                self.refuse(seq, FailCode::Failed, text.to_owned());
+            }
         }
     }
 
@@ -212,5 +200,70 @@ impl Agent {
 
     fn fail(&mut self, fail: Fail) {
         self.send(AgentMessage::Fail(fail));
+    }
+}
+
+/// Commands whose answers are kept.
+const RECENT_MAX: usize = 16;
+
+/// Meaning of a number.
+pub(super) enum SequenceCheck {
+    /// Execute it.
+    New,
+    /// It is executed and has no answer, or none yet.
+    Pending,
+    /// It was executed: repeat the answer.
+    Answered(String),
+    /// A later command was executed before it.
+    Old,
+}
+
+/// Latest commands of one coordinator.
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    of: Option<(RunId, u64)>,
+    highest: u64,
+    recent: VecDeque<(u64, Option<String>)>,
+}
+
+impl Commands {
+    fn check_sequence(&self, run: RunId, epoch: u64, seq: u64) -> SequenceCheck {
+        // Numbers of another coordinator begin at 1 and say nothing about those of this one.
+        if self.of != Some((run, epoch)) {
+            return SequenceCheck::New;
+        }
+
+        match self.recent.iter().find(|(known, _)| *known == seq) {
+            Some((_, Some(answer))) => SequenceCheck::Answered(answer.clone()),
+            Some((_, None)) => SequenceCheck::Pending,
+            None if seq > self.highest => SequenceCheck::New,
+            // The command left the window of kept answers or was overtaken; its answer is not
+            // known.
+            None => SequenceCheck::Old,
+        }
+    }
+
+    /// Notes a command that is new.
+    pub(super) fn begin(&mut self, run: RunId, epoch: u64, seq: u64) {
+        if self.of != Some((run, epoch)) {
+            *self = Self {
+                of: Some((run, epoch)),
+                ..Self::default()
+            };
+        }
+
+        self.highest = seq;
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+
+        self.recent.push_back((seq, None));
+    }
+
+    /// Keeps the answer to a command.
+    pub(super) fn answer(&mut self, seq: u64, line: String) {
+        if let Some((_, answer)) = self.recent.iter_mut().find(|(known, _)| *known == seq) {
+            *answer = Some(line);
+        }
     }
 }

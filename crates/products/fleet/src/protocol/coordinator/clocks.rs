@@ -1,10 +1,9 @@
 //! Exchanges of clock readings.
 
-use super::host::Host;
-use super::{Action, CLOCKED_TIMEOUT_NS, Coordinator, HostState, Step};
+use super::{CLOCKED_TIMEOUT_NS, Coordinator, HostState, Step};
+use crate::MS_NS;
 use crate::protocol::clock::Exchange;
-use crate::protocol::message::{Clock, Clocked, CoordinatorMessage};
-use crate::{MS_NS, TaskId};
+use crate::protocol::message::CoordinatorMessage;
 
 /// Longest step of clocks, in waits for one CLOCKED, and the time of each exchange with a host that
 /// waits for its first one.
@@ -17,18 +16,15 @@ const AWAITED_MAX: usize = 64;
 impl Coordinator {
     pub(super) fn begin_clocks(&mut self, now_ns: u64, exchanges: u32) {
         let planned = self.hosts_where(|host| host.presence == HostState::Planned);
-        for index in &planned {
-            if let Some(host) = self.host_mut(*index) {
-                host.exchanges_left = exchanges.max(1);
-            }
+        for host in &planned {
+            self.hosts[*host].exchanges_left = exchanges.max(1);
         }
 
         // Only hosts beyond the first 64 wait for their turn.
         let waiting = planned.len().saturating_sub(AWAITED_MAX) as u64;
-        let waiting_ns = waiting
-            .saturating_mul(u64::from(exchanges))
-            .saturating_mul(EXCHANGE_NS);
-        let longest_ns = (CLOCKED_TIMEOUT_NS * WAITS_MAX).saturating_add(waiting_ns);
+        let waits = waiting.saturating_mul(u64::from(exchanges));
+        let longest_ns =
+            (CLOCKED_TIMEOUT_NS * WAITS_MAX).saturating_add(waits.saturating_mul(EXCHANGE_NS));
 
         self.clocks_due = planned.iter().copied().collect();
         self.open(Step::Clock, planned, now_ns.saturating_add(longest_ns));
@@ -37,14 +33,15 @@ impl Coordinator {
 
     /// Begins exchanges with hosts that wait for theirs.
     fn send_due_clocks(&mut self, now_ns: u64) {
-        let is_awaited =
-            |host: &Host| host.clock_sent_ns.is_some() && host.presence == HostState::Planned;
-        let awaited = self
-            .hosts
-            .iter()
+        let mut awaited = 0;
+        for host in &self.hosts {
             // A lost exchange does not occupy one of the 64 places.
-            .filter(|host| is_awaited(host) && !host.has_lost_clock(now_ns))
-            .count();
+            let is_open = host.clock_sent_ns.is_some() && !host.has_lost_clock(now_ns);
+            if is_open && host.presence == HostState::Planned {
+                awaited += 1;
+            }
+        }
+
         for _ in awaited..AWAITED_MAX {
             self.send_next_clock(now_ns);
         }
@@ -59,40 +56,30 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn handle_clocked(&mut self, now_ns: u64, index: usize, clocked: Clocked) {
-        let Some(host) = self.host_mut(index) else {
-            return;
-        };
+    pub(super) fn handle_clocked(&mut self, index: usize, exchange: Exchange) {
+        let now_ns = exchange.c4_ns;
+        let host = &mut self.hosts[index];
         // An answer to an earlier CLOCK has waited for too long.
-        if host.clock_sent_ns != Some(clocked.c1_ns) {
+        if host.clock_sent_ns != Some(exchange.c1_ns) {
             return;
         }
 
         host.clock_sent_ns = None;
-        let Clocked {
-            c1_ns,
-            a2_ns,
-            a3_ns,
-        } = clocked;
         // An impossible exchange is not kept but counts, so that a wrong clock cannot hold up the
         // step.
-        host.clock.add(Exchange {
-            c1_ns,
-            a2_ns,
-            a3_ns,
-            c4_ns: now_ns,
-        });
+        host.clock.add(exchange);
         host.exchanges_left = host.exchanges_left.saturating_sub(1);
 
         let is_through = host.exchanges_left == 0;
-        match self.awaits(Step::Clock, index) {
-            true if is_through => {
-                self.arrive(Step::Clock, index);
-                self.send_next_clock(now_ns);
-            }
-            true => self.send_clock(now_ns, index),
-            // Outside the step an exchange refreshes the estimate and begins no other one.
-            false => {}
+        // Outside the step an exchange refreshes the estimate and begins no other one.
+        if !self.awaits(Step::Clock, index) {
+            return;
+        }
+        if is_through {
+            self.arrive(Step::Clock, index);
+            self.send_next_clock(now_ns);
+        } else {
+            self.send_clock(now_ns, index);
         }
     }
 
@@ -101,41 +88,27 @@ impl Coordinator {
     pub(super) fn refresh_clocks(&mut self, now_ns: u64) {
         self.send_due_clocks(now_ns);
         let budget_ns = self.settings.clock_budget_ns;
-        let is_due = |host: &Host| {
+        let mut due = self.hosts_where(|host| {
             // Hosts without any reading belong to the step of clocks, not to the refresh.
             let is_stale =
                 host.clock.rtt_p99_ns().is_some() && host.clock.needs_refresh(now_ns, budget_ns);
-            let is_lost = host.has_lost_clock(now_ns);
-            host.presence == HostState::Planned
-                && (is_lost || is_stale && host.clock_sent_ns.is_none())
-        };
-        let mut due = self.hosts_where(is_due);
-        due.sort_by_key(|index| self.hosts.get(*index).and_then(|host| host.clock_last_ns));
+            let is_due = match host.clock_sent_ns {
+                Some(_) => host.has_lost_clock(now_ns),
+                None => is_stale,
+            };
+            is_due && host.presence == HostState::Planned
+        });
+        due.sort_by_key(|host| self.hosts[*host].clock_last_ns);
         due.truncate(AWAITED_MAX);
-        due.into_iter()
-            .for_each(|index| self.send_clock(now_ns, index));
-    }
-
-    /// Actual start on this clock.
-    pub(super) fn report_start(&mut self, now_ns: u64, host: usize, task: TaskId, agent_ns: u64) {
-        // The estimate is agent minus coordinator; the way back needs the opposite sign.
-        let offset_ns = self
-            .clock(host, now_ns)
-            .and_then(|estimate| estimate.offset_ns.checked_neg());
-        let at_ns = offset_ns.and_then(|offset_ns| agent_ns.checked_add_signed(offset_ns));
-        self.actions
-            .push_back(Action::Started { host, task, at_ns });
+        for host in due {
+            self.send_clock(now_ns, host);
+        }
     }
 
     fn send_clock(&mut self, now_ns: u64, index: usize) {
-        if let Some(host) = self.host_mut(index) {
-            host.clock_sent_ns = Some(now_ns);
-            host.clock_last_ns = Some(now_ns);
-        }
-
-        self.send(
-            vec![index],
-            CoordinatorMessage::Clock(Clock { c1_ns: now_ns }),
-        );
+        let host = &mut self.hosts[index];
+        host.clock_sent_ns = Some(now_ns);
+        host.clock_last_ns = Some(now_ns);
+        self.send(vec![index], CoordinatorMessage::Clock { c1_ns: now_ns });
     }
 }

@@ -1,24 +1,25 @@
 //! Effect of a line of an agent.
 
-use super::host::Host;
 use super::{Action, Coordinator, DropReason, HostState, Step};
-use crate::protocol::message::{
-    AgentMessage, Done, Envelope, FAULTS_MAX, Fail, Hello, VERSION, decode,
-};
+use crate::protocol::clock::Exchange;
+use crate::protocol::message::{AgentMessage, Envelope, FAULTS_MAX, Fail, Hello, VERSION, decode};
 
 impl Coordinator {
     /// Takes a line of a host without its end.
     pub fn handle_line(&mut self, now_ns: u64, host: usize, line: &[u8]) {
-        if self.ignores(host) {
+        // Lines of hosts that take part no longer have no effect.
+        let known = self.hosts.get_mut(host);
+        let Some(known) = known.filter(|host| host.presence != HostState::Out) else {
+            return;
+        };
+        if self.is_over {
             return;
         }
 
         match decode::<AgentMessage>(line) {
             Ok(envelope) => {
-                if let Some(host) = self.host_mut(host) {
-                    // Any valid message proves that the host is alive, a BEAT or a result alike.
-                    host.last_received_ns = now_ns;
-                }
+                // Any valid message proves that the host is alive, a BEAT or a result alike.
+                known.last_received_ns = now_ns;
                 self.handle_message(now_ns, host, envelope);
             }
             Err(_) => self.handle_fault(host),
@@ -44,20 +45,9 @@ impl Coordinator {
         }
     }
 
-    /// Lines of hosts that take part no longer have no effect.
-    fn ignores(&self, host: usize) -> bool {
-        self.is_over
-            || self
-                .hosts
-                .get(host)
-                .is_none_or(|host| host.presence == HostState::Out)
-    }
-
     /// A line is no message, or does not fit; too many of them drop the host.
     fn handle_fault(&mut self, index: usize) {
-        let Some(host) = self.host_mut(index) else {
-            return;
-        };
+        let host = &mut self.hosts[index];
         host.faults = host.faults.saturating_add(1);
         if host.faults > FAULTS_MAX {
             self.drop_host(index, DropReason::Faults);
@@ -65,19 +55,12 @@ impl Coordinator {
     }
 
     fn handle_message(&mut self, now_ns: u64, host: usize, envelope: Envelope<AgentMessage>) {
-        let Envelope {
-            run,
-            epoch,
-            message,
-            ..
-        } = envelope;
-        let is_greeted = self.hosts.get(host).is_some_and(Host::is_connected);
-
+        let run = envelope.run;
         // A FAIL names the run that keeps the host busy. An earlier coordinator of the run had
         // other tasks.
-        let is_foreign =
-            run.is_some_and(|run| run != self.settings.run) || epoch != self.settings.epoch;
-        match message {
+        let is_foreign = run.is_some_and(|run| run != self.settings.run)
+            || envelope.epoch != self.settings.epoch;
+        match envelope.message {
             AgentMessage::Fail(fail) => self.handle_fail(host, fail),
             // Its lease of another run has not expired yet.
             AgentMessage::Hello(_) if self.settings.is_solicited && run.is_some() => {}
@@ -86,10 +69,10 @@ impl Coordinator {
                 self.drop_host(host, DropReason::Restarted);
             }
             AgentMessage::Hello(hello) => self.handle_hello(host, hello),
-            AgentMessage::Beat(_) => {}
+            AgentMessage::Beat {} => {}
             // Messages of another run may still be on a bus; they are no fault of the host.
             _ if is_foreign => {}
-            _ if !is_greeted => self.handle_fault(host),
+            _ if !self.hosts[host].is_connected() => self.handle_fault(host),
             message => self.handle_report(now_ns, host, message),
         }
     }
@@ -100,11 +83,8 @@ impl Coordinator {
             return self.drop_host(index, DropReason::Version);
         }
 
-        let Some(host) = self.host_mut(index) else {
-            return;
-        };
+        let host = &mut self.hosts[index];
         host.hello = Some(hello);
-
         // On a bus several are solicited.
         if host.presence == HostState::Awaited {
             host.presence = HostState::Greeted;
@@ -116,67 +96,85 @@ impl Coordinator {
     /// Messages of hosts that are greeted. An answer that arrives too late has no effect.
     fn handle_report(&mut self, now_ns: u64, index: usize, message: AgentMessage) {
         match message {
-            AgentMessage::Planned(planned) if self.has_open_plan(index) => {
-                if let Some(host) = self.host_mut(index) {
-                    host.ports = planned.ports;
-                    host.presence = HostState::Planned;
-                }
+            AgentMessage::Planned { ports } if self.hosts[index].has_open_plan() => {
+                let host = &mut self.hosts[index];
+                host.ports = ports;
+                host.presence = HostState::Planned;
                 self.arrive(Step::Plan, index);
             }
             AgentMessage::Preflighted(report) if self.awaits(Step::Preflight, index) => {
-                self.actions.push_back(Action::Preflighted {
-                    host: index,
-                    report,
-                });
+                let host = index;
+                self.actions.push_back(Action::Preflighted { host, report });
                 self.arrive(Step::Preflight, index);
             }
-            AgentMessage::Done(done) => self.handle_done(index, &done),
+            AgentMessage::Done { round, unconfirmed } => {
+                self.handle_done(index, round, unconfirmed);
+            }
             // Results and readings need a plan; anything before it is a fault.
             _ if !self.is_planned(index) => self.handle_fault(index),
-            AgentMessage::Clocked(clocked) => self.handle_clocked(now_ns, index, clocked),
-            AgentMessage::Armed(armed) => self.handle_armed(index, armed.round),
-            AgentMessage::Started(started) => self.handle_started(now_ns, index, started),
+            AgentMessage::Clocked {
+                c1_ns,
+                a2_ns,
+                a3_ns,
+            } => {
+                let exchange = Exchange {
+                    c1_ns,
+                    a2_ns,
+                    a3_ns,
+                    c4_ns: now_ns,
+                };
+                self.handle_clocked(index, exchange);
+            }
+            AgentMessage::Armed { round } => self.handle_armed(index, round),
             AgentMessage::Result(result) => self.handle_result(index, *result),
             _ => {}
         }
     }
 
-    fn has_open_plan(&self, index: usize) -> bool {
-        self.hosts.get(index).is_some_and(Host::has_open_plan)
-    }
-
-    fn handle_done(&mut self, index: usize, done: &Done) {
-        match done.round {
-            // Its tests may still run: CANCEL is repeated until they have ended.
-            Some(_) if done.unconfirmed => {}
-            Some(round) => self.handle_round_done(index, round),
-            None if self.awaits(Step::End, index) => {
-                self.arrive(Step::End, index);
-                // The agent has left, so nothing confirms it later.
-                if done.unconfirmed {
-                    self.unconfirmed.insert(index);
-                }
-                if let Some(host) = self.host_mut(index) {
-                    host.presence = HostState::Out;
-                }
+    fn handle_done(&mut self, index: usize, round: Option<u32>, unconfirmed: bool) {
+        if let Some(round) = round {
+            // Its tests may still run otherwise: CANCEL is repeated until they have ended.
+            if !unconfirmed {
+                self.handle_round_done(index, round);
             }
+            return;
+        }
+
+        // The agent has left, so nothing confirms it later.
+        if unconfirmed {
+            self.unconfirmed.insert(index);
+        }
+        if self.awaits(Step::End, index) {
+            self.arrive(Step::End, index);
+            self.hosts[index].presence = HostState::Out;
+        } else {
             // The agent ended the run without a CANCEL, as when its lease expires.
-            None => self.drop_host(index, DropReason::Ended),
+            self.drop_host(index, DropReason::Ended);
         }
     }
 
     fn handle_fail(&mut self, index: usize, fail: Fail) {
-        let code = fail.code;
-        let seq = fail.seq;
+        let (code, seq) = (fail.code, fail.seq);
         self.actions.push_back(Action::Failed { host: index, fail });
+        // A FAIL without a number is about a line that could not be read.
+        if seq.is_none() {
+            return;
+        }
 
-        let command_seq = self.hosts.get(index).and_then(|host| host.command_seq);
-        let is_step = self.has_open_plan(index) || self.awaits(Step::Preflight, index);
-        // The number of the refused command separates the refusal from a FAIL about a garbled line.
-        if is_step && seq.is_some() && seq == command_seq {
+        let host = &self.hosts[index];
+        let is_step = host.has_open_plan() || self.awaits(Step::Preflight, index);
+        if is_step && seq == host.command_seq {
             return self.drop_host(index, DropReason::Refused(code));
         }
 
-        self.handle_round_fail(index, seq, code);
+        // A host refused ARM or GO.
+        let round = self.round.as_ref();
+        if let Some(part) = round.and_then(|round| round.hosts.get(&index)) {
+            if seq == part.arm_seq {
+                self.refuse_arm(index, code);
+            } else if seq == part.go_seq {
+                self.refuse_go(index, code);
+            }
+        }
     }
 }

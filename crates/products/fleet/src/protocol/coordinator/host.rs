@@ -1,35 +1,35 @@
 //! State of one host at the coordinator.
 
+use super::CLOCKED_TIMEOUT_NS;
 use super::reassembly::Parts;
-use super::timeouts::CLOCKED_TIMEOUT_NS;
 use crate::protocol::clock::Estimator;
 use crate::protocol::message::Hello;
 
 /// One host.
 #[derive(Debug)]
 pub(super) struct Host {
-    pub(super) presence: HostState,
-    pub(super) hello: Option<Box<Hello>>,
+    pub presence: HostState,
+    pub hello: Option<Box<Hello>>,
     /// Number of its last PLAN or PREFLIGHT.
-    pub(super) command_seq: Option<u64>,
-    pub(super) ports: Vec<u16>,
-    pub(super) clock: Estimator,
+    pub command_seq: Option<u64>,
+    pub ports: Vec<u16>,
+    pub clock: Estimator,
     /// When the unanswered CLOCK was sent.
-    pub(super) clock_sent_ns: Option<u64>,
+    pub clock_sent_ns: Option<u64>,
     /// When the last one was sent, answered or not.
-    pub(super) clock_last_ns: Option<u64>,
+    pub clock_last_ns: Option<u64>,
     /// Exchanges until the step of clocks has ended for this host.
-    pub(super) exchanges_left: u32,
-    pub(super) parts: Parts,
+    pub exchanges_left: u32,
+    pub parts: Parts,
     /// The round whose end it has not confirmed. It has no further tasks until it does.
-    pub(super) open_round: Option<u32>,
-    pub(super) last_received_ns: u64,
+    pub open_round: Option<u32>,
+    pub last_received_ns: u64,
     /// Lines that are no message.
-    pub(super) faults: u32,
+    pub faults: u32,
 }
 
 /// Progress of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum HostState {
     /// Its HELLO is awaited.
     Awaited,

@@ -2,11 +2,11 @@
 
 use thiserror::Error;
 
-use super::barrier::Step;
+use super::Step;
 use crate::protocol::message::FailCode;
 
 /// Why a host takes part no longer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DropReason {
     /// Its connection is lost.
     #[error("connection lost")]
@@ -44,7 +44,7 @@ pub enum DropReason {
 }
 
 /// Why a task has no result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NotRun {
     /// One of its hosts took part no longer when the round began.
     #[error("host_out")]

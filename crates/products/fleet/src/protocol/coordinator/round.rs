@@ -2,17 +2,69 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::round_state::{Phase, Round, RoundHost, TaskState};
 use super::{
     ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, HostState, NotRun, RESULT_TIMEOUT_NS,
     RoundPlan, RoundTask, Step,
 };
 use crate::protocol::agent::OVERTIME_NS;
 use crate::protocol::clock::{LEAD_MAX_NS, lead_ns};
-use crate::protocol::message::{
-    ArmTask, Cancel, CoordinatorMessage, FailCode, PrepareRound, StartRound,
-};
+use crate::protocol::message::{ArmTask, CoordinatorMessage, FailCode, PrepareRound, StartRound};
 use crate::{MS_NS, TaskId};
+
+/// The present round.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub number: u32,
+    phase: Phase,
+    pub tasks: Vec<TaskState>,
+    /// Hosts that received ARM.
+    pub hosts: BTreeMap<usize, RoundHost>,
+    data_rtt_ns: u64,
+    /// Time between GO and the start.
+    lead_ns: u64,
+    /// End of the phase, where no step has one.
+    pub until_ns: u64,
+}
+
+/// Progress of a round.
+#[derive(Debug)]
+enum Phase {
+    /// ARMED is awaited.
+    Arming,
+    /// Results of clients are awaited.
+    Running,
+    /// Results of servers are awaited.
+    Grace,
+    /// DONE of hosts that are not through is awaited.
+    Closing,
+}
+
+/// A task of the round.
+#[derive(Debug)]
+pub(super) struct TaskState {
+    pub plan: RoundTask,
+    /// It has a result, or comes back as not run.
+    pub is_settled: bool,
+}
+
+/// A host in the round.
+#[derive(Debug, Default)]
+pub(super) struct RoundHost {
+    pub arm_seq: Option<u64>,
+    pub go_seq: Option<u64>,
+    pub is_armed: bool,
+    /// Tasks that this host has not reported.
+    pub open: BTreeSet<TaskId>,
+    /// Nothing of the round runs there.
+    pub is_ended: bool,
+    cancelled_ns: Option<u64>,
+}
+
+impl RoundHost {
+    fn is_through(&self) -> bool {
+        self.is_ended || self.go_seq.is_some() && self.open.is_empty()
+    }
+}
 
 /// Longest wait for servers' reports after the last client.
 const GRACE_NS: u64 = 500 * MS_NS;
@@ -21,64 +73,42 @@ impl Coordinator {
     /// Begins a round once its hosts have confirmed the end of earlier ones, or after as long as
     /// they have for ARMED.
     pub(super) fn prepare_round(&mut self, now_ns: u64, plan: RoundPlan) {
-        let ends = plan.tasks.iter().flat_map(RoundTask::ends);
-        let is_awaited = |host: &usize| {
-            self.is_planned(*host)
-                && self
-                    .hosts
-                    .get(*host)
-                    .is_some_and(|host| host.open_round.is_some())
-        };
-        let awaited: BTreeSet<usize> = ends.map(|end| end.host).filter(is_awaited).collect();
+        let mut awaited = BTreeSet::new();
+        for end in plan.tasks.iter().flat_map(RoundTask::ends) {
+            if self.is_planned(end.host) && self.hosts[end.host].open_round.is_some() {
+                awaited.insert(end.host);
+            }
+        }
         if awaited.is_empty() {
             return self.begin_round(now_ns, plan);
         }
 
         self.repeat_cancel();
         self.next_round = Some(plan);
-        self.open(
-            Step::Close,
-            awaited,
-            now_ns.saturating_add(ARMED_TIMEOUT_NS),
-        );
+        let deadline_ns = now_ns.saturating_add(ARMED_TIMEOUT_NS);
+        self.open(Step::Close, awaited, deadline_ns);
     }
 
     pub(super) fn begin_round(&mut self, now_ns: u64, plan: RoundPlan) {
-        let RoundPlan {
-            number,
-            tasks,
-            data_rtt_ns,
-        } = plan;
+        let number = plan.number;
         let mut lists: BTreeMap<usize, Vec<ArmTask>> = BTreeMap::new();
-        let mut progress = Vec::with_capacity(tasks.len());
+        let mut progress = Vec::with_capacity(plan.tasks.len());
 
-        for plan in tasks {
+        for plan in plan.tasks {
             let server = plan.server.as_ref().map(|server| server.host);
             // Reports are checked against the ends of their task, those of earlier rounds as well.
             self.known.insert(plan.task, (plan.client.host, server));
 
-            let hosts = || plan.ends().filter_map(|end| self.hosts.get(end.host));
-            let lacking = match () {
-                () if hosts().any(|host| host.presence != HostState::Planned) => {
-                    Some(NotRun::HostOut)
-                }
-                // Tests of the earlier round may still run there.
-                () if hosts().any(|host| host.open_round.is_some()) => Some(NotRun::SlowControl),
-                () if hosts().any(|host| host.clock.estimate(now_ns).is_none()) => {
-                    Some(NotRun::NoClock)
-                }
-                () => None,
-            };
-            if lacking.is_none() {
+            let lacking = plan.ends().find_map(|end| self.lacking(now_ns, end.host));
+            if let Some(reason) = lacking {
+                let task = plan.task;
+                self.actions.push_back(Action::NotRun { task, reason });
+            } else {
                 for end in plan.ends() {
                     lists.entry(end.host).or_default().push(end.spec.clone());
                 }
             }
 
-            self.actions.extend(lacking.map(|reason| Action::NotRun {
-                task: plan.task,
-                reason,
-            }));
             progress.push(TaskState {
                 plan,
                 is_settled: lacking.is_some(),
@@ -92,51 +122,67 @@ impl Coordinator {
             }
         }
 
+        let all: Vec<usize> = hosts.keys().copied().collect();
         self.open(
             Step::Arm,
-            hosts.keys().copied(),
+            all.clone(),
             now_ns.saturating_add(ARMED_TIMEOUT_NS),
         );
-        let oversized: Vec<usize> = hosts
-            .iter()
-            .filter(|(_, part)| part.arm_seq.is_none())
-            .map(|(host, _)| *host)
-            .collect();
-
         self.round = Some(Round {
             number,
             phase: Phase::Arming,
             tasks: progress,
             hosts,
-            data_rtt_ns,
+            data_rtt_ns: plan.data_rtt_ns,
             // The lead depends on the hosts that are armed; until then the step has the deadline.
             lead_ns: 0,
             until_ns: u64::MAX,
         });
+
         // A refusal settles tasks of the round, which therefore has to be stored before.
-        oversized
-            .into_iter()
-            .for_each(|host| self.refuse_arm(host, FailCode::Limit));
+        for host in all {
+            let round = self.round.as_ref();
+            let part = round.and_then(|round| round.hosts.get(&host));
+            if part.is_some_and(|part| part.arm_seq.is_none()) {
+                self.refuse_arm(host, FailCode::Limit);
+            }
+        }
+    }
+
+    /// Why a host cannot take part in a round that begins now.
+    fn lacking(&self, now_ns: u64, host: usize) -> Option<NotRun> {
+        let host = self.hosts.get(host)?;
+        if host.presence != HostState::Planned {
+            Some(NotRun::HostOut)
+        } else if host.open_round.is_some() {
+            // Tests of the earlier round may still run there.
+            Some(NotRun::SlowControl)
+        } else if host.clock.estimate(now_ns).is_none() {
+            Some(NotRun::NoClock)
+        } else {
+            None
+        }
     }
 
     fn arm(&mut self, offset_ns: i64, round: u32, host: usize, tasks: Vec<ArmTask>) -> RoundHost {
-        let open = tasks.iter().map(|task| task.task).collect();
-        let servers = tasks.iter().filter(|task| !task.is_client());
+        let mut part = RoundHost::default();
         // A server admits the peers of its own tasks and no other host of the run.
-        let admit: BTreeSet<_> = servers.map(|task| task.peer).collect();
+        let mut admit = BTreeSet::new();
+        for task in &tasks {
+            part.open.insert(task.task);
+            if !task.is_client() {
+                admit.insert(task.peer);
+            }
+        }
+
         let arm = PrepareRound {
             round,
             offset_ns,
             tasks,
             admit: admit.into_iter().collect(),
         };
-        let arm_seq = self.send(vec![host], CoordinatorMessage::Arm(Box::new(arm)));
-
-        RoundHost {
-            arm_seq,
-            open,
-            ..RoundHost::default()
-        }
+        part.arm_seq = self.send(vec![host], CoordinatorMessage::Arm(Box::new(arm)));
+        part
     }
 
     /// All hosts are armed, or the deadline has passed.
@@ -153,16 +199,19 @@ impl Coordinator {
         let t0_ns = now_ns.saturating_add(round.lead_ns);
         self.send_go(&mut round, t0_ns);
 
-        let open = round.tasks.iter().filter(|task| !task.is_settled);
-        let specs = open.map(|task| &task.plan.client.spec);
-        let longest_ns = specs
-            .map(|spec| spec.delay_ns().saturating_add(spec.duration_ns()))
-            .max()
-            .unwrap_or(0);
+        let mut longest_ns = 0;
+        for task in &round.tasks {
+            let spec = &task.plan.client.spec;
+            if !task.is_settled {
+                longest_ns = spec
+                    .delay_ns()
+                    .saturating_add(spec.duration_ns())
+                    .max(longest_ns);
+            }
+        }
         round.until_ns = t0_ns
             .saturating_add(longest_ns)
-            .saturating_add(OVERTIME_NS)
-            .saturating_add(RESULT_TIMEOUT_NS);
+            .saturating_add(OVERTIME_NS + RESULT_TIMEOUT_NS);
         round.phase = Phase::Running;
         self.round = Some(round);
 
@@ -172,13 +221,6 @@ impl Coordinator {
 
     /// Sends GO to the armed hosts that have a task to run: one line where all their tasks run.
     fn send_go(&mut self, round: &mut Round, t0_ns: u64) {
-        let mut skips: BTreeMap<usize, Vec<TaskId>> = BTreeMap::new();
-        for task in round.tasks.iter().filter(|task| task.is_settled) {
-            for end in task.plan.ends() {
-                skips.entry(end.host).or_default().push(task.plan.task);
-            }
-        }
-
         let number = round.number;
         let go = |skip| {
             CoordinatorMessage::Go(StartRound {
@@ -187,10 +229,16 @@ impl Coordinator {
                 skip,
             })
         };
+
         let mut together = Vec::new();
         for (host, part) in &mut round.hosts {
-            let skip = skips.remove(host).unwrap_or_default();
-            part.open.retain(|task| !skip.contains(task));
+            let mut skip = Vec::new();
+            for task in round.tasks.iter().filter(|task| task.is_settled) {
+                if task.plan.ends().any(|end| end.host == *host) {
+                    skip.push(task.plan.task);
+                    part.open.remove(&task.plan.task);
+                }
+            }
             if part.open.is_empty() || !part.is_armed {
                 continue;
             }
@@ -211,16 +259,14 @@ impl Coordinator {
     }
 
     fn lead_ns(&self, now_ns: u64, round: &Round) -> u64 {
-        let hosts = || round.hosts.keys().filter_map(|host| self.hosts.get(*host));
-        let rtt_ns = hosts()
-            .filter_map(|host| host.clock.rtt_p99_ns())
-            .max()
-            .unwrap_or(0);
-        let uncertain = hosts().filter_map(|host| host.clock.estimate(now_ns));
-        let uncertainty_ns = uncertain
-            .map(|estimate| estimate.uncertainty_ns)
-            .max()
-            .unwrap_or(0);
+        let (mut rtt_ns, mut uncertainty_ns) = (0, 0);
+        for host in round.hosts.keys() {
+            let clock = &self.hosts[*host].clock;
+            rtt_ns = clock.rtt_p99_ns().unwrap_or(0).max(rtt_ns);
+            if let Some(estimate) = clock.estimate(now_ns) {
+                uncertainty_ns = estimate.uncertainty_ns.max(uncertainty_ns);
+            }
+        }
 
         // The lead of this run grows after a late GO and never shrinks.
         lead_ns(rtt_ns, uncertainty_ns, round.data_rtt_ns).max(self.lead_min_ns)
@@ -255,24 +301,24 @@ impl Coordinator {
         round.phase = Phase::Closing;
 
         // The deadline counts from CANCEL where one was sent, and from now otherwise.
-        let open = || round.hosts.iter().filter(|(_, part)| !part.is_through());
-        let cancelled_ns = open()
-            .filter_map(|(_, part)| part.cancelled_ns)
-            .max()
-            .unwrap_or(now_ns);
-        let hosts: Vec<usize> = open().map(|(host, _)| *host).collect();
-        self.open(
-            Step::Close,
-            hosts,
-            cancelled_ns.saturating_add(DONE_TIMEOUT_NS),
-        );
+        let mut cancelled_ns = None;
+        let mut hosts = Vec::new();
+        for (host, part) in &round.hosts {
+            if !part.is_through() {
+                hosts.push(*host);
+                cancelled_ns = cancelled_ns.max(part.cancelled_ns);
+            }
+        }
+
+        let deadline_ns = cancelled_ns
+            .unwrap_or(now_ns)
+            .saturating_add(DONE_TIMEOUT_NS);
+        self.open(Step::Close, hosts, deadline_ns);
     }
 
     /// Sends CANCEL to the hosts of the round that are not through and have not received it.
     fn cancel_round(&mut self, now_ns: u64, which: impl Fn(&RoundHost) -> bool) {
         let Some(round) = &mut self.round else { return };
-        let number = round.number;
-
         let mut hosts = Vec::new();
         for (host, part) in &mut round.hosts {
             if part.cancelled_ns.is_none() && !part.is_through() && which(part) {
@@ -281,12 +327,8 @@ impl Coordinator {
             }
         }
 
-        self.send(
-            hosts,
-            CoordinatorMessage::Cancel(Cancel {
-                round: Some(number),
-            }),
-        );
+        let round = Some(round.number);
+        self.send(hosts, CoordinatorMessage::Cancel { round });
     }
 
     pub(super) fn end_round(&mut self, unconfirmed: Vec<usize>) {
@@ -294,12 +336,11 @@ impl Coordinator {
             return;
         };
         for index in round.hosts.keys() {
-            if let Some(host) = self.hosts.get_mut(*index) {
-                host.parts.clear();
-                // A host without DONE keeps its round open, and gets no tasks until it confirms the
-                // end.
-                host.open_round = unconfirmed.contains(index).then_some(round.number);
-            }
+            let host = &mut self.hosts[*index];
+            host.parts.clear();
+            // A host without DONE keeps its round open, and gets no tasks until it confirms the
+            // end.
+            host.open_round = unconfirmed.contains(index).then_some(round.number);
         }
 
         self.actions.push_back(Action::RoundDone {
@@ -312,17 +353,17 @@ impl Coordinator {
     /// while they were away.
     pub(super) fn repeat_cancel(&mut self) {
         let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for index in self.hosts_where(|host| host.presence == HostState::Planned) {
-            if let Some(round) = self.hosts.get(index).and_then(|host| host.open_round) {
+        for (index, host) in self.hosts.iter().enumerate() {
+            if let Some(round) = host.open_round
+                && host.presence == HostState::Planned
+            {
                 open.entry(round).or_default().push(index);
             }
         }
 
         for (round, hosts) in open {
-            self.send(
-                hosts,
-                CoordinatorMessage::Cancel(Cancel { round: Some(round) }),
-            );
+            let round = Some(round);
+            self.send(hosts, CoordinatorMessage::Cancel { round });
         }
     }
 
@@ -343,10 +384,8 @@ impl Coordinator {
         let Some(round) = &self.round else { return };
         if code == FailCode::Late {
             // The round trips of the clocks do not show how busy the hosts are when a round begins.
-            self.lead_min_ns = round
-                .lead_ns
-                .saturating_mul(2)
-                .clamp(self.lead_min_ns, LEAD_MAX_NS);
+            let lead_ns = round.lead_ns.saturating_mul(2);
+            self.lead_min_ns = lead_ns.clamp(self.lead_min_ns, LEAD_MAX_NS);
         }
 
         self.settle(NotRun::Refused(code), |task| task.client.host == host);

@@ -1,11 +1,40 @@
 //! Beginning and end of the steps of a run.
 
-use super::barrier::{Barrier, Step};
+use std::collections::BTreeSet;
+
 use super::host::Host;
 use super::{
-    Action, Coordinator, DropReason, HostState, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS,
+    Action, Coordinator, DONE_TIMEOUT_NS, DropReason, HostState, NotRun, PLANNED_TIMEOUT_NS,
+    PREFLIGHTED_TIMEOUT_NS,
 };
-use crate::protocol::message::{CoordinatorMessage, FailCode, Heartbeat, Plan, Preflight, Solicit};
+use crate::protocol::message::{CoordinatorMessage, FailCode, Plan, Preflight};
+
+/// A step of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// HELLO of all hosts.
+    Hello,
+    /// PLANNED.
+    Plan,
+    /// PREFLIGHTED.
+    Preflight,
+    /// Exchanges of clock readings.
+    Clock,
+    /// ARMED of a round.
+    Arm,
+    /// DONE of the hosts that did not end a round by themselves.
+    Close,
+    /// DONE of the run.
+    End,
+}
+
+/// Hosts whose answer is awaited.
+#[derive(Debug)]
+pub(super) struct Barrier {
+    pub step: Step,
+    pub waiting: BTreeSet<usize>,
+    pub deadline_ns: u64,
+}
 
 impl Coordinator {
     /// Takes the time, at or after [`Self::poll_timeout`].
@@ -21,7 +50,7 @@ impl Coordinator {
             // The lease begins with the plan, not with its answer.
             let leased = self
                 .hosts_where(|host| host.presence == HostState::Planned || host.has_open_plan());
-            self.send(leased, CoordinatorMessage::Beat(Heartbeat::default()));
+            self.send(leased, CoordinatorMessage::Beat {});
             self.refresh_clocks(now_ns);
             // A bus stores no commands: an agent that subscribes later has missed the first
             // request.
@@ -38,23 +67,21 @@ impl Coordinator {
             return None;
         }
 
-        let barrier = self.barrier.as_ref().map(|barrier| barrier.deadline_ns);
-        let round = self
-            .round
-            .as_ref()
+        let until_ns = match (&self.barrier, &self.round) {
             // The deadline of a step precedes that of the round: a step is part of it.
-            .filter(|_| barrier.is_none())
-            .map(|round| round.until_ns);
-        [barrier, round, Some(self.next_beat_ns)]
-            .into_iter()
-            .flatten()
-            .min()
+            (Some(barrier), _) => barrier.deadline_ns,
+            (None, Some(round)) => round.until_ns,
+            (None, None) => u64::MAX,
+        };
+        Some(until_ns.min(self.next_beat_ns))
     }
 
     /// A host receives one plan.
     pub(super) fn send_plan(&mut self, index: usize, plan: Box<Plan>) {
-        let is_ready = |host: &Host| host.presence == HostState::Greeted && !host.has_open_plan();
-        if self.hosts.get(index).is_some_and(is_ready) {
+        let host = self.hosts.get(index);
+        let is_ready =
+            |host: &Host| host.presence == HostState::Greeted && host.command_seq.is_none();
+        if host.is_some_and(is_ready) {
             self.send_command(index, CoordinatorMessage::Plan(plan));
         }
     }
@@ -67,45 +94,35 @@ impl Coordinator {
 
     /// Solicits HELLO of the hosts that have not sent it, where it is due.
     pub(super) fn solicit(&mut self) {
-        let awaited = self
-            .barrier
-            .as_ref()
-            .filter(|barrier| barrier.step == Step::Hello);
-        let hosts = awaited
-            .filter(|_| self.settings.is_solicited)
-            .map(|barrier| barrier.waiting.iter().copied().collect());
-        if let Some(hosts) = hosts {
-            self.send(hosts, CoordinatorMessage::Solicit(Solicit {}));
+        if let Some(barrier) = &self.barrier
+            && barrier.step == Step::Hello
+            && self.settings.is_solicited
+        {
+            let hosts = barrier.waiting.iter().copied().collect();
+            self.send(hosts, CoordinatorMessage::Solicit {});
         }
     }
 
     pub(super) fn send_preflights(&mut self, now_ns: u64, preflights: Vec<(usize, Preflight)>) {
         let mut receivers = Vec::new();
-        for (index, preflight) in preflights {
-            if self.is_planned(index)
-                && self.send_command(index, CoordinatorMessage::Preflight(preflight))
-            {
-                receivers.push(index);
+        for (host, preflight) in preflights {
+            let command = CoordinatorMessage::Preflight(preflight);
+            if self.is_planned(host) && self.send_command(host, command) {
+                receivers.push(host);
             }
         }
 
-        self.open(
-            Step::Preflight,
-            receivers,
-            now_ns.saturating_add(PREFLIGHTED_TIMEOUT_NS),
-        );
+        let deadline_ns = now_ns.saturating_add(PREFLIGHTED_TIMEOUT_NS);
+        self.open(Step::Preflight, receivers, deadline_ns);
     }
 
     /// A command beyond the bounds of a message drops the host.
-    fn send_command(&mut self, index: usize, command: CoordinatorMessage) -> bool {
-        let seq = self.send(vec![index], command);
-        if let Some(host) = self.host_mut(index) {
-            host.command_seq = seq;
-        }
-
+    fn send_command(&mut self, host: usize, command: CoordinatorMessage) -> bool {
+        let seq = self.send(vec![host], command);
+        self.hosts[host].command_seq = seq;
         // The same message would exceed the bounds again.
         if seq.is_none() {
-            self.drop_host(index, DropReason::Refused(FailCode::Limit));
+            self.drop_host(host, DropReason::Refused(FailCode::Limit));
         }
 
         seq.is_some()
@@ -117,19 +134,29 @@ impl Coordinator {
         hosts: impl IntoIterator<Item = usize>,
         deadline_ns: u64,
     ) {
-        self.barrier = Some(Barrier::new(step, hosts, deadline_ns));
+        self.barrier = Some(Barrier {
+            step,
+            waiting: hosts.into_iter().collect(),
+            deadline_ns,
+        });
+    }
+
+    /// This step is in progress.
+    fn is_in(&self, step: Step) -> bool {
+        matches!(&self.barrier, Some(barrier) if barrier.step == step)
     }
 
     /// The step waits for this host.
     pub(super) fn awaits(&self, step: Step, host: usize) -> bool {
-        self.barrier
-            .as_ref()
-            .is_some_and(|barrier| barrier.step == step && barrier.waiting.contains(&host))
+        let barrier = self.barrier.as_ref();
+        self.is_in(step) && barrier.is_some_and(|barrier| barrier.waiting.contains(&host))
     }
 
     /// A host has answered in this step.
     pub(super) fn arrive(&mut self, step: Step, host: usize) {
-        if let Some(barrier) = self.barrier.as_mut().filter(|barrier| barrier.step == step) {
+        if let Some(barrier) = &mut self.barrier
+            && barrier.step == step
+        {
             barrier.waiting.remove(&host);
         }
     }
@@ -138,7 +165,9 @@ impl Coordinator {
     pub(super) fn advance(&mut self, now_ns: u64) {
         // The end of a step may begin another one that waits for no host and ends at once.
         loop {
-            if let Some(barrier) = self.barrier.take_if(|barrier| barrier.is_over(now_ns)) {
+            let is_over =
+                |barrier: &mut Barrier| barrier.waiting.is_empty() || now_ns >= barrier.deadline_ns;
+            if let Some(barrier) = self.barrier.take_if(is_over) {
                 self.complete(now_ns, &barrier);
             } else if self.barrier.is_some() || !self.advance_round(now_ns) {
                 return;
@@ -156,13 +185,18 @@ impl Coordinator {
                 Some(plan) => self.begin_round(now_ns, plan),
                 None => self.end_round(late),
             },
-            Step::End => self.finish(late),
+            // The run has ended; the late hosts are those that have not answered.
+            Step::End => {
+                self.is_over = true;
+                self.unconfirmed.extend(late);
+                let unconfirmed = self.unconfirmed.iter().copied().collect();
+                self.actions.push_back(Action::Finished { unconfirmed });
+            }
             step => {
                 for host in late {
                     // A part of the exchanges gives an estimate, so a slow host is dropped only
                     // without one.
-                    let has_clock = step == Step::Clock && self.clock(host, now_ns).is_some();
-                    if !has_clock {
+                    if step != Step::Clock || self.clock(host, now_ns).is_none() {
                         self.drop_host(host, DropReason::Late(step));
                     }
                 }
@@ -172,15 +206,29 @@ impl Coordinator {
         }
     }
 
-    /// A host takes part no longer.
-    pub(super) fn drop_host(&mut self, index: usize, reason: DropReason) {
-        let Some(host) = self.host_mut(index) else {
-            return;
-        };
-        if host.presence == HostState::Out {
+    /// Ends the run at all hosts, whatever is in progress.
+    pub(super) fn cancel(&mut self, now_ns: u64) {
+        // A second CANCEL would move the deadline of the first one.
+        if self.is_in(Step::End) {
             return;
         }
 
+        // Tasks are settled before the round is dropped, so that each has a reason.
+        self.settle(NotRun::Cancelled, |_| true);
+        self.round = None;
+        self.next_round = None;
+        let connected = self.hosts_where(Host::is_connected);
+        let all = connected.clone();
+        self.send(all, CoordinatorMessage::Cancel { round: None });
+        self.open(Step::End, connected, now_ns.saturating_add(DONE_TIMEOUT_NS));
+    }
+
+    /// A host takes part no longer.
+    pub(super) fn drop_host(&mut self, index: usize, reason: DropReason) {
+        let host = self.hosts.get_mut(index);
+        let Some(host) = host.filter(|host| host.presence != HostState::Out) else {
+            return;
+        };
         host.presence = HostState::Out;
         host.parts.clear();
 
@@ -192,11 +240,13 @@ impl Coordinator {
             }
         }
 
-        self.actions.push_back(Action::Dropped {
-            host: index,
-            reason,
-        });
-        self.lose_tasks(index);
+        let host = index;
+        self.actions.push_back(Action::Dropped { host, reason });
+        self.settle_tasks_of(host, NotRun::HostLost);
+        if let Some(round) = &mut self.round {
+            // The host gets neither GO nor CANCEL of this round.
+            round.hosts.remove(&host);
+        }
     }
 
     fn drop_silent(&mut self, now_ns: u64) {

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use linerate_model::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use super::{Fail, Message, PARTS_MAX, Preflighted};
+use super::{Fail, Message, PARTS_MAX};
 use crate::TaskId;
 
 /// A message of an agent.
@@ -13,22 +14,49 @@ use crate::TaskId;
 pub enum AgentMessage {
     /// First message: the agent and its host.
     Hello(Box<Hello>),
-    /// Answer to PLAN.
-    Planned(Planned),
+    /// Answer to PLAN, which is accepted.
+    Planned {
+        /// Port of the server on each of the plan's addresses, in their order.
+        ports: Vec<u16>,
+    },
     /// Answer to PREFLIGHT.
     Preflighted(Box<Preflighted>),
     /// Answer to CLOCK.
-    Clocked(Clocked),
-    /// Answer to ARM.
-    Armed(Armed),
-    /// A task started.
-    Started(Started),
+    Clocked {
+        /// That of the CLOCK.
+        c1_ns: u64,
+        /// CLOCK received, agent's clock.
+        a2_ns: u64,
+        /// CLOCKED sent, agent's clock.
+        a3_ns: u64,
+    },
+    /// Answer to ARM: the workers of the round are ready.
+    Armed {
+        /// Number of the round.
+        round: u32,
+    },
+    /// A task started. Coordinators read the time from RESULT.
+    Started {
+        /// Number of the round.
+        round: u32,
+        /// The task.
+        task: TaskId,
+        /// Actual start, agent's clock.
+        at_ns: u64,
+    },
     /// A task ended.
     Result(Box<TaskResult>),
-    /// A round or the run was ended early.
-    Done(Done),
+    /// All processes of a round or run have ended.
+    Done {
+        /// The round; absent for the whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        round: Option<u32>,
+        /// The agent sent this before its processes confirmed their end.
+        #[serde(default)]
+        unconfirmed: bool,
+    },
     /// The agent is alive.
-    Beat(Heartbeat),
+    Beat {},
     /// A command was not executed.
     Fail(Fail),
 }
@@ -90,40 +118,64 @@ pub struct Address {
     pub has_vlan: bool,
 }
 
-/// The plan is accepted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
-    /// Port of the server on each of the plan's addresses, in their order.
-    pub ports: Vec<u16>,
+/// Findings of an agent before the first round: paths to the partners.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Preflighted {
+    /// One entry per probed port.
+    pub peers: Vec<ProbeReport>,
+    /// Facts of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Box<Snapshot>>,
 }
 
-/// Clock readings of the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clocked {
-    /// That of the CLOCK.
-    pub c1_ns: u64,
-    /// CLOCK received, agent's clock.
-    pub a2_ns: u64,
-    /// CLOCKED sent, agent's clock.
-    pub a3_ns: u64,
-}
-
-/// The workers of a round are ready.
+/// A probed port and the route to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Armed {
-    /// Number of the round.
-    pub round: u32,
+pub struct ProbeReport {
+    /// Address of the partner.
+    pub peer: IpAddr,
+    /// Probed port.
+    pub port: u16,
+    /// Outcome of the probe.
+    pub outcome: ProbeOutcome,
+    /// Round trip of the handshake.
+    #[serde(default)]
+    pub rtt_ns: Option<u64>,
+    /// Device of the route.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// MTU of the route in bytes.
+    #[serde(default)]
+    pub mtu_bytes: Option<u32>,
+    /// Port of a bridge that leads to the partner.
+    #[serde(default)]
+    pub bridge_port: Option<BridgePort>,
 }
 
-/// A task started.
+/// A port of a bridge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BridgePort {
+    /// Its device.
+    pub name: String,
+    /// Bridge of the bus that its card is behind; absent of a device without a bus.
+    #[serde(default)]
+    pub slot: Option<String>,
+}
+
+/// Outcome of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Started {
-    /// Number of the round.
-    pub round: u32,
-    /// The task.
-    pub task: TaskId,
-    /// Actual start, agent's clock.
-    pub at_ns: u64,
+#[serde(rename_all = "snake_case")]
+pub enum ProbeOutcome {
+    /// The port is open.
+    Ok,
+    /// The partner refused the connection.
+    Refused,
+    /// No answer.
+    Timeout,
+    /// There is no route.
+    NoRoute,
+    /// Another error.
+    #[serde(other)]
+    Other,
 }
 
 /// A part of the result of a task.
@@ -171,12 +223,34 @@ pub struct TaskEnd {
 }
 
 impl TaskEnd {
+    /// An end without amounts and times.
+    fn new(outcome: Outcome, reason: Option<String>) -> Self {
+        Self {
+            outcome,
+            reason,
+            planned_ns: None,
+            started_ns: None,
+            clock_step_ns: 0,
+            bytes: 0,
+            elapsed_ns: 0,
+        }
+    }
+
     /// A task that ran for its time, so far without amounts and times.
     pub fn done() -> Self {
+        Self::new(Outcome::Done, None)
+    }
+
+    /// A task that was ended before its time.
+    pub fn aborted(reason: &str) -> Self {
+        Self::new(Outcome::Aborted, Some(reason.to_owned()))
+    }
+
+    /// A task that ended with an error.
+    pub(crate) fn failed(reason: &str, started_ns: Option<u64>) -> Self {
         Self {
-            outcome: Outcome::Done,
-            reason: None,
-            ..Self::aborted("")
+            started_ns,
+            ..Self::new(Outcome::Failed, Some(reason.to_owned()))
         }
     }
 
@@ -185,23 +259,10 @@ impl TaskEnd {
         self.reason
             .get_or_insert_with(|| "the record is left out: it is too long".to_owned());
     }
-
-    /// A task that was ended before its time.
-    pub fn aborted(reason: &str) -> Self {
-        Self {
-            outcome: Outcome::Aborted,
-            reason: Some(reason.to_owned()),
-            planned_ns: None,
-            started_ns: None,
-            clock_step_ns: 0,
-            bytes: 0,
-            elapsed_ns: 0,
-        }
-    }
 }
 
 /// Outcome of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It ran for its time.
@@ -211,21 +272,6 @@ pub enum Outcome {
     /// It was ended: by the lease, a deadline or a CANCEL.
     Aborted,
 }
-
-/// The end of all processes of a round or run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
-    /// The round; absent for the whole run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<u32>,
-    /// The agent sent this before its processes confirmed their end.
-    #[serde(default)]
-    pub unconfirmed: bool,
-}
-
-/// The sender is alive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heartbeat {}
 
 impl Message for AgentMessage {
     const KINDS: &'static [&'static str] = &[
@@ -243,23 +289,29 @@ impl Message for AgentMessage {
 
     fn check(&mut self) -> Result<(), String> {
         match self {
-            Self::Result(result)
-                if !(1..=PARTS_MAX).contains(&result.parts) || result.part >= result.parts =>
-            {
-                Err(format!(
-                    "part {} of {}, at most {PARTS_MAX} are allowed",
-                    result.part, result.parts
-                ))
-            }
-            // Part 0 exists of every result, so the end arrives exactly once.
-            Self::Result(result) if result.end.is_some() != (result.part == 0) => {
-                Err("the end of a task belongs to part 0".to_owned())
-            }
+            Self::Result(result) => result.check(),
             Self::Fail(fail) => {
                 fail.cut();
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl TaskResult {
+    fn check(&self) -> Result<(), String> {
+        if !(1..=PARTS_MAX).contains(&self.parts) || self.part >= self.parts {
+            return Err(format!(
+                "part {} of {}, at most {PARTS_MAX} are allowed",
+                self.part, self.parts
+            ));
+        }
+        // Part 0 exists of every result, so the end arrives exactly once.
+        if self.end.is_some() != (self.part == 0) {
+            return Err("the end of a task belongs to part 0".to_owned());
+        }
+
+        Ok(())
     }
 }

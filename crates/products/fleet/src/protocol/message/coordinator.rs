@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AddressRange, ArmTask, Heartbeat, Message, PathAddress, Ports, TaskFault};
+use super::{
+    AddressRange, ArmTask, CLIENT_TASKS_MAX, Message, PathAddress, Ports, TASKS_MAX, TaskFault,
+};
 use crate::TaskId;
 
 /// A message of the coordinator.
@@ -16,18 +18,25 @@ pub enum CoordinatorMessage {
     /// Examine the paths to the partners. Answer: PREFLIGHTED.
     Preflight(Preflight),
     /// Read the clock. Answer: CLOCKED.
-    Clock(Clock),
+    Clock {
+        /// Coordinator's monotonic clock.
+        c1_ns: u64,
+    },
     /// Prepare the tasks of a round. Answer: ARMED.
     Arm(Box<PrepareRound>),
-    /// Start the round. Answer: STARTED of each task as client.
+    /// Start the round.
     Go(StartRound),
     /// End the round or the run. Answer: DONE.
-    Cancel(Cancel),
+    Cancel {
+        /// The round; absent for the whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        round: Option<u32>,
+    },
     /// Renews the lease.
-    Beat(Heartbeat),
+    Beat {},
     /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a
     /// busy agent.
-    Solicit(Solicit),
+    Solicit {},
 }
 
 /// Permissions of the agent in this run.
@@ -83,19 +92,12 @@ pub struct Preflight {
 }
 
 /// A port of a partner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeTarget {
     /// Test address of the partner.
     pub peer: IpAddr,
     /// Test port.
     pub port: u16,
-}
-
-/// Begins an exchange of clock readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clock {
-    /// Coordinator's monotonic clock.
-    pub c1_ns: u64,
 }
 
 /// Tasks of a round.
@@ -124,18 +126,6 @@ pub struct StartRound {
     pub skip: Vec<TaskId>,
 }
 
-/// Ends what runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cancel {
-    /// The round; absent for the whole run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<u32>,
-}
-
-/// Solicits HELLO.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Solicit {}
-
 impl Message for CoordinatorMessage {
     const KINDS: &'static [&'static str] = &[
         "plan",
@@ -158,19 +148,16 @@ impl Message for CoordinatorMessage {
 
 impl PrepareRound {
     fn check(&self) -> Result<(), String> {
+        let all = self.tasks.len();
+        if all > TASKS_MAX {
+            return Err(format!("{all} tasks, at most {TASKS_MAX} are allowed"));
+        }
+
         // Each client is a process of its own; servers share that of their address.
         let clients = self.tasks.iter().filter(|task| task.is_client()).count();
-        if self.tasks.len() > super::TASKS_MAX {
+        if clients > CLIENT_TASKS_MAX {
             return Err(format!(
-                "{} tasks, at most {} are allowed",
-                self.tasks.len(),
-                super::TASKS_MAX
-            ));
-        }
-        if clients > super::CLIENT_TASKS_MAX {
-            return Err(format!(
-                "{clients} tasks as client, at most {} are allowed",
-                super::CLIENT_TASKS_MAX
+                "{clients} tasks as client, at most {CLIENT_TASKS_MAX} are allowed"
             ));
         }
 

@@ -38,7 +38,7 @@ pub fn delivery(line: &str) -> Delivery {
             "{run}/{epoch}/{}/{}/{}",
             part.round, part.task, part.part
         )),
-        AgentMessage::Done(_) => None,
+        AgentMessage::Done { .. } => None,
         // Clocks and beats are of no value once they are late.
         _ => return Delivery::Live,
     };

@@ -19,7 +19,7 @@ pub struct Fail {
 }
 
 /// Kind of a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailCode {
     /// The line is no JSON object with the members of a message.
@@ -68,17 +68,11 @@ impl Fail {
 
 /// At most [`FAIL_TEXT_MAX_BYTES`] of a text.
 pub(crate) fn shortened(mut text: String) -> String {
-    // One pass removes at least a quarter of the excess, so the loop ends.
-    while text.len() > FAIL_TEXT_MAX_BYTES {
-        let excess = text.len() - FAIL_TEXT_MAX_BYTES;
-        // Whole characters, at most four bytes each.
-        text.truncate(
-            text.char_indices()
-                .rev()
-                .nth(excess.div_ceil(4) - 1)
-                .map_or(0, |(at, _)| at),
-        );
+    let mut end = text.len().min(FAIL_TEXT_MAX_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
     }
 
+    text.truncate(end);
     text
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Consecutive addresses of one family, `10.0.0.1-10.0.0.9`, or one address, `10.0.0.1`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
     first: IpAddr,
     last: IpAddr,
@@ -57,10 +57,11 @@ fn next(address: IpAddr) -> Option<IpAddr> {
 
 impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.first == self.last {
-            true => self.first.fmt(f),
-            false => write!(f, "{}-{}", self.first, self.last),
+        if self.first == self.last {
+            return self.first.fmt(f);
         }
+
+        write!(f, "{}-{}", self.first, self.last)
     }
 }
 
@@ -74,10 +75,11 @@ impl FromStr for AddressRange {
             return Err("neither an address nor a range of addresses");
         };
         // The order of `IpAddr` compares families first, so the families are compared as well.
-        match first <= last && first.is_ipv4() == last.is_ipv4() {
-            true => Ok(Self { first, last }),
-            false => Err("a range from a higher to a lower address, or of two families"),
+        if first > last || first.is_ipv4() != last.is_ipv4() {
+            return Err("a range from a higher to a lower address, or of two families");
         }
+
+        Ok(Self { first, last })
     }
 }
 

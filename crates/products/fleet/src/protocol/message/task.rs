@@ -23,7 +23,7 @@ const PATH_MAX_BYTES: usize = 32;
 const CONGESTION_MAX_BYTES: usize = 15;
 
 /// Part of the host in a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Connects.
@@ -104,10 +104,9 @@ impl ArmTask {
 
     /// Who sends, seen from the client.
     pub fn direction(&self) -> Direction {
-        if self.is_reversed {
-            Direction::Reverse
-        } else {
-            Direction::Forward
+        match self.is_reversed {
+            true => Direction::Reverse,
+            false => Direction::Forward,
         }
     }
 
@@ -128,43 +127,30 @@ impl ArmTask {
     /// # Errors
     /// The first member beyond its bound.
     pub fn validate(&self) -> Result<(), TaskFault> {
-        self.require(
-            (1..=TIME_MAX_MS).contains(&self.time_ms),
-            "time_ms",
-            format_args!("not within 1 to {TIME_MAX_MS}"),
-        )?;
-        self.require(
-            self.omit_ms <= OMIT_MAX_MS,
-            "omit_ms",
-            format_args!("above {OMIT_MAX_MS}"),
-        )?;
-        self.require(
-            self.delay_ms <= DELAY_MAX_MS,
-            "delay_ms",
-            format_args!("above {DELAY_MAX_MS}"),
-        )?;
+        let time = format_args!("not within 1 to {TIME_MAX_MS}");
+        self.require((1..=TIME_MAX_MS).contains(&self.time_ms), "time_ms", time)?;
+        let omit = format_args!("above {OMIT_MAX_MS}");
+        self.require(self.omit_ms <= OMIT_MAX_MS, "omit_ms", omit)?;
+        let delay = format_args!("above {DELAY_MAX_MS}");
+        self.require(self.delay_ms <= DELAY_MAX_MS, "delay_ms", delay)?;
         self.require(self.rate_bps != Some(0), "rate_bps", "0")?;
+        let streams = format_args!("not within 1 to {STREAMS_MAX}");
         self.require(
             (1..=STREAMS_MAX).contains(&self.streams),
             "streams",
-            format_args!("not within 1 to {STREAMS_MAX}"),
+            streams,
         )?;
         // The kernel chooses a port for 0 (ip(7)), which no partner would know.
         self.require(self.port > 0, "port", "0")?;
         self.require(is_name(&self.path, PATH_MAX_BYTES), "path", "not a name")?;
 
-        let congestion = self.congestion.as_deref();
-        self.require(
-            congestion.is_none_or(|name| is_name(name, CONGESTION_MAX_BYTES)),
-            "congestion",
-            "not a name",
-        )?;
-        self.require(
-            // Data to a multicast or broadcast address would reach hosts outside the run.
-            is_unicast(self.peer),
-            "peer",
-            "neither an address of a host nor of a partner",
-        )
+        if let Some(name) = &self.congestion {
+            let is_name = is_name(name, CONGESTION_MAX_BYTES);
+            self.require(is_name, "congestion", "not a name")?;
+        }
+        // Data to a multicast or broadcast address would reach hosts outside the run.
+        let wrong = "neither an address of a host nor of a partner";
+        self.require(is_unicast(self.peer), "peer", wrong)
     }
 
     pub(super) fn require(
@@ -174,14 +160,14 @@ impl ArmTask {
         text: impl Display,
     ) -> Result<(), TaskFault> {
         if holds {
-            Ok(())
-        } else {
-            Err(TaskFault {
-                task: self.task,
-                member,
-                text: text.to_string(),
-            })
+            return Ok(());
         }
+
+        Err(TaskFault {
+            task: self.task,
+            member,
+            text: text.to_string(),
+        })
     }
 }
 

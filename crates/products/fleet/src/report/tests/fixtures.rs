@@ -11,14 +11,13 @@ use linerate_model::fleet::{
 };
 
 use crate::fixtures::{self, host};
-use crate::report::{RunFacts, report};
 
 /// A plan and a network without noise.
 pub(super) struct Fleet {
-    pub(super) plan: FleetPlan,
-    pub(super) nominal_bps: Option<f64>,
+    pub plan: FleetPlan,
+    pub nominal_bps: Option<f64>,
     /// Rate of a test that nothing slows down.
-    pub(super) line_bps: f64,
+    pub line_bps: f64,
     slow: BTreeMap<HostId, f64>,
     dead: BTreeSet<HostId>,
     uplink_bps: f64,
@@ -80,21 +79,15 @@ impl Fleet {
 
     pub(super) fn run(mut self) -> FleetReport {
         let planned = PlannedRun::new(self.plan.clone());
-        let outcome = explore(&planned, Vec::new(), &mut self);
+        let mut report = explore(&planned, Vec::new(), &mut self);
+        report.header.elapsed_ns = self.now().as_nanos() as u64;
+        for host in &mut report.header.hosts {
+            if planned.plan.topology.hub() == Some(&host.id) {
+                host.link_bps = Some(10e9);
+            }
+        }
 
-        let links_bps = planned
-            .plan
-            .topology
-            .hub()
-            .map(|hub| (hub.clone(), 10e9))
-            .into_iter()
-            .collect();
-        let facts = RunFacts {
-            elapsed: self.now(),
-            links_bps,
-            ..RunFacts::default()
-        };
-        report(&planned, outcome, facts)
+        report
     }
 
     fn rate(&self, task: &Task, round: &Round) -> f64 {

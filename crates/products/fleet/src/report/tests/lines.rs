@@ -116,7 +116,7 @@ fn check() -> CheckReport {
         ..row("pc19", "")
     };
     CheckReport {
-        carrier: "ssh".to_owned(),
+        carrier: "ssh",
         paths: vec!["phys".to_owned()],
         rows: vec![nas, slow, blocked, gone],
         next: Some("open port 5201 on pc13 for 10.0.0.0/24, then fleet check again".to_owned()),
@@ -159,7 +159,7 @@ fn notes_of_hosts_act_on_no_terminal() {
         row.device = Some("eth\n0".to_owned());
     }
 
-    evil.carrier = "\u{1b}]0;x".to_owned();
+    evil.carrier = "\u{1b}]0;x";
     let blocks = Style {
         glyphs: Glyphs::Blocks,
         ..Style::PLAIN

@@ -44,39 +44,36 @@ fn boot_hash() -> Option<String> {
 /// Addresses of this host with their devices, the speeds of these and their ports.
 fn addresses() -> Vec<Address> {
     let mut devices = HashMap::new();
-    let mut address = |(address, device): (IpAddr, String)| {
+    let mut addresses = Vec::new();
+    for (address, _) in interfaces::addresses() {
+        let Some(device) = interfaces::device_of(address) else {
+            continue;
+        };
+        if addresses.len() == ADDRESSES_MAX {
+            break;
+        }
+
         let known = devices.entry(device.clone());
         let (speed_bps, attachment) =
             known.or_insert_with(|| (speed_bps(&device), attachment(&device)));
-        let ports = attachment.ports.iter().cloned().collect();
-        Address {
+        addresses.push(Address {
             address,
             speed_bps: *speed_bps,
-            ports,
+            ports: attachment.ports.iter().cloned().collect(),
             has_vlan: attachment.has_vlan,
             device,
-        }
-    };
-    let all = interfaces::addresses()
-        .into_iter()
-        .map(|(address, _)| address);
-    let with_devices = all.filter_map(|address| Some((address, interfaces::device_of(address)?)));
+        });
+    }
 
-    with_devices.take(ADDRESSES_MAX).map(&mut address).collect()
+    addresses
 }
 
 /// Speed of a link as the kernel reports it; absent for devices without one.
 fn speed_bps(device: &str) -> Option<u64> {
-    let mbps: i64 = fs::read_to_string(format!("/sys/class/net/{device}/speed"))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
-    u64::try_from(mbps)
-        .ok()
-        // The kernel reports -1 for an unknown speed (SPEED_UNKNOWN).
-        .filter(|mbps| *mbps > 0)
-        .map(|mbps| mbps.saturating_mul(1_000_000))
+    let text = fs::read_to_string(format!("/sys/class/net/{device}/speed")).ok()?;
+    // The kernel reports -1 for an unknown speed (SPEED_UNKNOWN).
+    let mbps: u64 = text.trim().parse().ok()?;
+    (mbps > 0).then(|| mbps.saturating_mul(1_000_000))
 }
 
 /// Local address of the connection that sshd serves (ssh(1), `SSH_CONNECTION`: client address and

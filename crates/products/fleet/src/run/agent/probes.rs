@@ -24,12 +24,25 @@ pub(super) struct Probes {
 struct Probe {
     target: ProbeTarget,
     sent_ns: u64,
-    state: State,
+    /// Until the handshake has ended.
+    fd: Option<OwnedFd>,
+    outcome: ProbeOutcome,
+    rtt_ns: Option<u64>,
 }
 
-enum State {
-    Connecting(OwnedFd),
-    Ended(ProbeOutcome, Option<u64>),
+impl Probe {
+    fn end(&mut self, result: Result<(), OsError>) {
+        // The time is read first: the lookup of the outcome is no part of the round trip.
+        let rtt_ns = clock::monotonic_ns().saturating_sub(self.sent_ns);
+        self.fd = None;
+        match result {
+            Ok(()) => {
+                self.outcome = ProbeOutcome::Ok;
+                self.rtt_ns = Some(rtt_ns);
+            }
+            Err(error) => self.outcome = outcome_of(&error),
+        }
+    }
 }
 
 impl Probes {
@@ -40,64 +53,46 @@ impl Probes {
         first_token: u64,
         epoll: &Epoll,
     ) -> Self {
-        let probe = |(token, target): (u64, &ProbeTarget)| {
-            let sent_ns = clock::monotonic_ns();
-            let state = match connect(*target, token, epoll) {
-                Ok(None) => State::Ended(
-                    ProbeOutcome::Ok,
-                    Some(clock::monotonic_ns().saturating_sub(sent_ns)),
-                ),
-                Ok(Some(fd)) => State::Connecting(fd),
-                Err(error) => State::Ended(outcome_of(&error), None),
-            };
-            Probe {
+        let mut probes = Vec::new();
+        for (token, target) in (first_token..).zip(targets) {
+            let mut probe = Probe {
                 target: *target,
-                sent_ns,
-                state,
+                sent_ns: clock::monotonic_ns(),
+                fd: None,
+                outcome: ProbeOutcome::Timeout,
+                rtt_ns: None,
+            };
+            match connect(*target, token, epoll) {
+                Ok(None) => probe.end(Ok(())),
+                Ok(fd) => probe.fd = fd,
+                Err(error) => probe.end(Err(error)),
             }
-        };
-        let probes = (first_token..).zip(targets).map(probe).collect();
-        let deadline_ns = clock::monotonic_ns().saturating_add(TIMEOUT_NS);
+            probes.push(probe);
+        }
 
         Self {
             first_token,
             probes,
-            deadline_ns,
+            deadline_ns: clock::monotonic_ns().saturating_add(TIMEOUT_NS),
             facts,
         }
     }
 
     /// A handshake ended.
     pub(super) fn handle_ready(&mut self, token: u64) {
-        let at = token
-            .checked_sub(self.first_token)
-            .and_then(|at| usize::try_from(at).ok());
-        let Some(probe) = at.and_then(|at| self.probes.get_mut(at)) else {
-            return;
-        };
-        let State::Connecting(fd) = &probe.state else {
-            return;
-        };
-        // The time is read first: the lookup of the outcome is no part of the round trip.
-        let ended_ns = clock::monotonic_ns();
-        // A socket that becomes writable has the outcome of connect(2) in SO_ERROR.
-        let ended = match socket::take_error(fd.as_fd()) {
-            Ok(()) => (
-                ProbeOutcome::Ok,
-                Some(ended_ns.saturating_sub(probe.sent_ns)),
-            ),
-            Err(error) => (outcome_of(&error), None),
-        };
-        probe.state = State::Ended(ended.0, ended.1);
+        let at = token.saturating_sub(self.first_token) as usize;
+        if let Some(probe) = self.probes.get_mut(at)
+            && let Some(fd) = &probe.fd
+        {
+            // A socket that becomes writable has the outcome of connect(2) in SO_ERROR.
+            let result = socket::take_error(fd.as_fd());
+            probe.end(result);
+        }
     }
 
     /// All handshakes have ended, or had their time.
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.deadline_ns
-            || self
-                .probes
-                .iter()
-                .all(|probe| matches!(probe.state, State::Ended(..)))
+        now_ns >= self.deadline_ns || self.probes.iter().all(|probe| probe.fd.is_none())
     }
 
     pub(super) fn deadline_ns(&self) -> u64 {
@@ -107,36 +102,33 @@ impl Probes {
     /// The report; handshakes that have not ended are timeouts.
     pub(super) fn finish(self) -> Preflighted {
         let peers: Vec<IpAddr> = self.probes.iter().map(|probe| probe.target.peer).collect();
-        let report = |(probe, route): (Probe, Option<linerate_host::Route>)| {
-            let (outcome, rtt_ns) = match probe.state {
-                State::Ended(outcome, rtt_ns) => (outcome, rtt_ns),
-                State::Connecting(_) => (ProbeOutcome::Timeout, None),
+        let mut reports = Vec::new();
+        for (probe, route) in self.probes.into_iter().zip(routes(&peers)) {
+            let ProbeTarget { peer, port } = probe.target;
+            let mut report = ProbeReport {
+                peer,
+                port,
+                outcome: probe.outcome,
+                rtt_ns: probe.rtt_ns,
+                device: None,
+                mtu_bytes: None,
+                bridge_port: None,
             };
-            let port = route
-                .as_ref()
-                .and_then(|route| bridge_port(route.device.as_ref()?, probe.target.peer));
-            ProbeReport {
-                peer: probe.target.peer,
-                port: probe.target.port,
-                outcome,
-                rtt_ns,
-                device: route.as_ref().and_then(|route| route.device.clone()),
-                mtu_bytes: route.as_ref().and_then(|route| route.mtu_bytes),
-                bridge_port: port.map(|port| BridgePort {
+            if let Some(route) = route {
+                let device = route.device.as_ref();
+                let port = device.and_then(|device| bridge_port(device, peer));
+                report.bridge_port = port.map(|port| BridgePort {
                     name: port.name,
                     slot: port.slot,
-                }),
+                });
+                report.mtu_bytes = route.mtu_bytes;
+                report.device = route.device;
             }
-        };
+            reports.push(report);
+        }
 
-        let peers = self
-            .probes
-            .into_iter()
-            .zip(routes(&peers))
-            .map(report)
-            .collect();
         Preflighted {
-            peers,
+            peers: reports,
             facts: self.facts,
         }
     }

@@ -89,17 +89,18 @@ impl Workers {
                 address: own.address,
                 ports: plan.ports,
             });
-            match self.start(&task, epoll) {
-                Ok(child) => self.servers.push(Server {
-                    child,
-                    path: own.path.clone(),
-                    address: own.address,
-                    port: None,
-                    is_current: true,
-                    is_alive: true,
-                }),
+            let child = match self.start(&task, epoll) {
+                Ok(child) => child,
                 Err(error) => return self.refuse_plan(&format!("start a server: {error}")),
-            }
+            };
+            self.servers.push(Server {
+                child,
+                path: own.path.clone(),
+                address: own.address,
+                port: None,
+                is_current: true,
+                is_alive: true,
+            });
         }
 
         self.follow_planning();
@@ -110,13 +111,13 @@ impl Workers {
         self.is_arming = true;
         let line = ToWorker::Admit(admitted.to_vec());
 
-        for at in 0..self.servers.len() {
-            let Some(server) = self.servers.get_mut(at).filter(|server| server.is_alive) else {
-                continue;
-            };
+        let mut alive = Vec::new();
+        for server in self.servers.iter_mut().filter(|server| server.is_alive) {
             // The answer to ARM waits until this server has confirmed the addresses.
             server.is_current = false;
-            let child = server.child;
+            alive.push(server.child);
+        }
+        for child in alive {
             self.send(child, &line);
         }
     }
@@ -124,39 +125,37 @@ impl Workers {
     /// Prepares a task: a process of its own as client, a test that the server of its path awaits.
     pub(super) fn start_task(&mut self, round: u32, spec: ArmTask, epoll: &Epoll) {
         let (task, is_client) = (spec.task, spec.is_client());
-        let server = self.servers.iter().find(|server| server.path == spec.path);
-        let Some((child, local)) = server.map(|server| (server.child, server.address)) else {
+        let Some(server) = self.servers.iter().find(|server| server.path == spec.path) else {
             return self.fail_arming(&format!("task {task}: no server of path {}", spec.path));
         };
-        let started = if is_client {
-            self.start(
-                &ToWorker::Client(Box::new(ClientTask { task: spec, local })),
-                epoll,
-            )
+        let (mut child, local) = (server.child, server.address);
+        if is_client {
+            let first = ToWorker::Client(Box::new(ClientTask { task: spec, local }));
+            child = match self.start(&first, epoll) {
+                Ok(child) => child,
+                Err(error) => {
+                    return self.fail_arming(&format!("task {task}: start a worker: {error}"));
+                }
+            };
         } else {
             self.send(child, &ToWorker::Expect(Box::new(spec)));
-            Ok(child)
-        };
-        match started {
-            Ok(child) => {
-                let new = Task {
-                    round,
-                    child,
-                    is_client,
-                    is_ready: false,
-                    started_ns: None,
-                    record: Some(String::new()),
-                };
-                self.tasks.insert(task, new);
-            }
-            Err(error) => self.fail_arming(&format!("task {task}: start a worker: {error}")),
         }
+
+        let new = Task {
+            round,
+            child,
+            is_client,
+            is_ready: false,
+            started_ns: None,
+            record: Some(String::new()),
+        };
+        self.tasks.insert(task, new);
     }
 
     /// The data of a client begins at this time.
     pub(super) fn begin(&mut self, task: TaskId, at_ns: u64) {
-        if let Some(child) = self.tasks.get(&task).map(|task| task.child) {
-            self.send(child, &ToWorker::Begin { at_ns });
+        if let Some(task) = self.tasks.get(&task) {
+            self.send(task.child, &ToWorker::Begin { at_ns });
         }
     }
 
@@ -174,41 +173,32 @@ impl Workers {
         }
     }
 
-    /// Ends the tasks of a round; the answer follows the end of their processes.
-    pub(super) fn stop_round(&mut self, round: u32, now_ns: u64) {
+    /// Ends the tasks of a round, or everything; the answer follows the end of the processes.
+    pub(super) fn stop(&mut self, round: Option<u32>, now_ns: u64) {
         // An answer to ARM after the end of its round would arm nothing.
         self.is_arming = false;
-        let tasks = self.tasks.iter().filter(|(_, task)| task.round == round);
-        let tasks: Vec<(TaskId, Option<ChildId>)> = tasks
-            .map(|(id, task)| (*id, task.is_client.then_some(task.child)))
-            .collect();
-        let children = tasks.iter().filter_map(|(_, child)| *child).collect();
-
-        for (task, _) in tasks {
-            self.stop_task(task, now_ns);
+        let mut children = Vec::new();
+        let tasks: Vec<TaskId> = self.tasks.keys().copied().collect();
+        for id in tasks {
+            let task = &self.tasks[&id];
+            if round.is_some_and(|round| round != task.round) {
+                continue;
+            }
+            if task.is_client {
+                children.push(task.child);
+            }
+            self.stop_task(id, now_ns);
         }
 
-        self.stopping = Some(Stopping {
-            children,
-            round: Some(round),
-        });
-        self.follow_stopping();
-    }
-
-    /// Ends everything; the answer follows the end of all processes.
-    pub(super) fn stop_all(&mut self, now_ns: u64) {
-        (self.is_planning, self.is_arming) = (false, false);
-        self.tasks.clear();
-
-        let children = self.children.ids();
-        for child in &children {
-            self.children.end(*child, now_ns);
+        if round.is_none() {
+            self.is_planning = false;
+            children = self.children.ids();
+            for child in &children {
+                self.children.end(*child, now_ns);
+            }
         }
 
-        self.stopping = Some(Stopping {
-            children,
-            round: None,
-        });
+        self.stopping = Some(Stopping { children, round });
         self.follow_stopping();
     }
 
@@ -228,21 +218,14 @@ impl Workers {
     }
 
     pub(super) fn handle_timeout(&mut self, now_ns: u64) {
-        for (child, event) in self.children.handle_timeout(now_ns) {
-            self.handle_event(child, event);
-        }
+        let events = self.children.handle_timeout(now_ns);
+        self.handle_events(events);
     }
 
     pub(super) fn handle_ready(&mut self, token: u64, epoll: &Epoll) {
-        let Some((child, events)) = self
-            .children
-            .handle_ready(token, clock::monotonic_ns(), epoll)
-        else {
-            return;
-        };
-        for event in events {
-            self.handle_event(child, event);
-        }
+        let now_ns = clock::monotonic_ns();
+        let events = self.children.handle_ready(token, now_ns, epoll);
+        self.handle_events(events);
     }
 
     /// The answer to the plan, once every server listens.
@@ -265,11 +248,10 @@ impl Workers {
 
     /// The answer to ARM, once every task is ready and every server has the admitted addresses.
     fn follow_arming(&mut self) {
-        let is_current = self
-            .servers
-            .iter()
-            .all(|server| server.is_current || !server.is_alive);
-        if self.is_arming && is_current && self.tasks.values().all(|task| task.is_ready) {
+        let mut servers = self.servers.iter();
+        let is_ready = servers.all(|server| server.is_current || !server.is_alive)
+            && self.tasks.values().all(|task| task.is_ready);
+        if self.is_arming && is_ready {
             self.is_arming = false;
             self.inputs.push(Input::Armed);
         }
@@ -283,11 +265,9 @@ impl Workers {
     }
 
     fn follow_stopping(&mut self) {
-        if let Some(stopping) = self
-            .stopping
-            .take_if(|stopping| stopping.children.is_empty())
-        {
-            self.inputs.push(Input::Stopped(stopping.round));
+        let stopping = &mut self.stopping;
+        if let Some(ended) = stopping.take_if(|stopping| stopping.children.is_empty()) {
+            self.inputs.push(Input::Stopped(ended.round));
         }
     }
 

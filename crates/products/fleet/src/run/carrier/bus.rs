@@ -11,7 +11,6 @@ mod agents;
 mod connection;
 mod coordinator;
 mod events;
-mod hosts;
 mod lease;
 mod names;
 mod options;

@@ -18,22 +18,7 @@ use super::piped_child::{PipedChild, TOKENS};
 pub const GRACE_NS: u64 = 500_000_000;
 
 /// A child, until its end was reported. Never used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChildId(u64);
-
-/// Event of a child.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChildEvent {
-    /// It wrote a line.
-    Line(Vec<u8>),
-    /// It wrote a line beyond the bound of the protocol.
-    TooLong,
-    /// It ended.
-    Ended {
-        /// The signal that ended it; `None` when it ended by itself.
-        signal: Option<i32>,
-    },
-}
+pub type ChildId = u64;
 
 /// The children of one thread, in an epoll set of their owner.
 #[derive(Debug)]
@@ -67,12 +52,12 @@ impl Children {
 
         self.next += 1;
         self.running.insert(id, child);
-        Ok(ChildId(id))
+        Ok(id)
     }
 
     /// All children that run.
     pub fn ids(&self) -> Vec<ChildId> {
-        self.running.keys().map(|id| ChildId(*id)).collect()
+        self.running.keys().copied().collect()
     }
 
     /// Sends a line to a child. A child that is gone takes it as well; its end is reported.
@@ -80,22 +65,20 @@ impl Children {
     /// # Errors
     /// `WouldBlock` when the child does not read.
     pub fn send(&mut self, id: ChildId, line: &str) -> io::Result<()> {
-        let Some(child) = self.running.get_mut(&id.0) else {
-            return Ok(());
-        };
-        child.write(line);
-
-        if child.has_unsent() {
-            Err(io::ErrorKind::WouldBlock.into())
-        } else {
-            Ok(())
+        if let Some(child) = self.running.get_mut(&id) {
+            child.write(line);
+            if child.has_unsent() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
         }
+
+        Ok(())
     }
 
     /// Ends a child: its input ends, its process group gets `SIGTERM` and [`GRACE_NS`] later
     /// `SIGKILL`.
     pub fn end(&mut self, id: ChildId, now_ns: u64) {
-        if let Some(child) = self.running.get_mut(&id.0) {
+        if let Some(child) = self.running.get_mut(&id) {
             child.terminate(now_ns, GRACE_NS);
         }
     }
@@ -107,25 +90,20 @@ impl Children {
         self.running.clear();
     }
 
-    /// Reads from the child with this token; `None` when no child has it.
+    /// Reads from the child with this token; nothing when no child has it.
     pub fn handle_ready(
         &mut self,
         token: u64,
         now_ns: u64,
         epoll: &Epoll,
-    ) -> Option<(ChildId, Vec<ChildEvent>)> {
-        let id = token.checked_sub(self.first_token)? / TOKENS;
-        let child = self.running.get_mut(&id)?;
-        let event = |output: HostEvent| match output {
-            HostEvent::Line(line) => Some(ChildEvent::Line(line)),
-            HostEvent::TooLong => Some(ChildEvent::TooLong),
-            HostEvent::Lost { .. } => None,
+    ) -> Vec<(ChildId, HostEvent)> {
+        let id = token.saturating_sub(self.first_token) / TOKENS;
+        let Some(child) = self.running.get_mut(&id) else {
+            return Vec::new();
         };
-        let output = child.handle_ready(token, now_ns, epoll);
-
-        let mut events: Vec<ChildEvent> = output.into_iter().filter_map(event).collect();
+        let mut events = child.handle_ready(token, now_ns, epoll);
         events.extend(self.reap(id, now_ns));
-        Some((ChildId(id), events))
+        events.into_iter().map(|event| (id, event)).collect()
     }
 
     /// When [`Self::handle_timeout`] is due.
@@ -136,22 +114,28 @@ impl Children {
             .min()
     }
 
-    /// Sends `SIGKILL` where it is due, and reports children that ended.
-    pub fn handle_timeout(&mut self, now_ns: u64) -> Vec<(ChildId, ChildEvent)> {
-        self.ids()
-            .into_iter()
-            .filter_map(|id| Some((id, self.reap(id.0, now_ns)?)))
-            .collect()
+    /// Sends `SIGKILL` where it is due, and reports children that ended: they are
+    /// [`HostEvent::Lost`].
+    pub fn handle_timeout(&mut self, now_ns: u64) -> Vec<(ChildId, HostEvent)> {
+        let mut events = Vec::new();
+        for id in self.ids() {
+            events.extend(self.reap(id, now_ns).map(|event| (id, event)));
+        }
+
+        events
     }
 
     /// The end of a child whose output has ended.
-    fn reap(&mut self, id: u64, now_ns: u64) -> Option<ChildEvent> {
+    fn reap(&mut self, id: ChildId, now_ns: u64) -> Option<HostEvent> {
         let child = self.running.get_mut(&id)?;
         let status = child.handle_timeout(now_ns)?;
         self.running.remove(&id);
 
-        let signal = status.and_then(|status| status.signal());
-        Some(ChildEvent::Ended { signal })
+        let reason = match status.and_then(|status| status.signal()) {
+            Some(signal) => format!("a worker was ended by signal {signal}"),
+            None => "a worker ended without a result".to_owned(),
+        };
+        Some(HostEvent::Lost { reason })
     }
 }
 

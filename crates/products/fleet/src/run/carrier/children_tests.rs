@@ -11,7 +11,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 struct Owner {
     epoll: Epoll,
     children: Children,
-    events: Vec<ChildEvent>,
+    events: Vec<HostEvent>,
 }
 
 impl Owner {
@@ -30,7 +30,7 @@ impl Owner {
     }
 
     fn pid_in_first_line(&self) -> i32 {
-        let Some(ChildEvent::Line(line)) = self.events.first() else {
+        let Some(HostEvent::Line(line)) = self.events.first() else {
             panic!("{:?}", self.events)
         };
         let text = String::from_utf8_lossy(line);
@@ -38,7 +38,7 @@ impl Owner {
     }
 
     /// Passes events on until one of them is expected.
-    fn run_until(&mut self, is_expected: impl Fn(&ChildEvent) -> bool) {
+    fn run_until(&mut self, is_expected: impl Fn(&HostEvent) -> bool) {
         let begin = Instant::now();
         let mut ready = Vec::new();
 
@@ -57,7 +57,7 @@ impl Owner {
                     .children
                     .handle_ready(event.token, monotonic_ns(), &self.epoll);
                 self.events
-                    .extend(handled.into_iter().flat_map(|(_, events)| events));
+                    .extend(handled.into_iter().map(|(_, event)| event));
             }
 
             self.events.extend(
@@ -75,12 +75,14 @@ fn child_receives_and_sends_lines_and_its_end_is_reported() {
     let mut owner = Owner::new();
     let id = owner.start("read line; echo \"got $line\"; exit 3");
     owner.children.send(id, "one").expect("sent");
-    owner.run_until(|event| matches!(event, ChildEvent::Ended { .. }));
+    owner.run_until(|event| matches!(event, HostEvent::Lost { .. }));
     assert_eq!(
         owner.events,
         [
-            ChildEvent::Line(b"got one".to_vec()),
-            ChildEvent::Ended { signal: None }
+            HostEvent::Line(b"got one".to_vec()),
+            HostEvent::Lost {
+                reason: "a worker ended without a result".to_owned()
+            }
         ]
     );
     owner
@@ -93,11 +95,13 @@ fn child_receives_and_sends_lines_and_its_end_is_reported() {
 fn child_that_ignores_the_request_to_end_is_killed_with_its_children() {
     let mut owner = Owner::new();
     let id = owner.start("trap '' TERM; sleep 60 & echo $!; while :; do wait; done");
-    owner.run_until(|event| matches!(event, ChildEvent::Line(_)));
+    owner.run_until(|event| matches!(event, HostEvent::Line(_)));
 
     let grandchild = owner.pid_in_first_line();
     owner.children.end(id, monotonic_ns());
-    owner.run_until(|event| matches!(event, ChildEvent::Ended { signal: Some(9) }));
+    owner.run_until(
+        |event| matches!(event, HostEvent::Lost { reason } if reason.ends_with("signal 9")),
+    );
 
     let begin = Instant::now();
     while pid_is_alive(grandchild) {
@@ -110,7 +114,7 @@ fn child_that_ignores_the_request_to_end_is_killed_with_its_children() {
 fn children_end_with_their_owner() {
     let mut owner = Owner::new();
     owner.start("echo $$; exec sleep 60");
-    owner.run_until(|event| matches!(event, ChildEvent::Line(_)));
+    owner.run_until(|event| matches!(event, HostEvent::Line(_)));
 
     let pid = owner.pid_in_first_line();
     drop(owner);

@@ -1,8 +1,9 @@
 //! Lines over non-blocking byte streams.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::protocol::line::LineReader;
 use crate::run::carrier::HostEvent;
@@ -17,17 +18,18 @@ const UNSENT_MAX_BYTES: usize = 16 << 20;
 
 /// Reads lines.
 #[derive(Debug)]
-pub struct LineInput<R> {
-    source: R,
+pub struct LineInput {
+    source: File,
     reader: LineReader,
 }
 
-impl<R: Read + AsFd> LineInput<R> {
+impl LineInput {
     /// Reads from `source`, which becomes non-blocking.
     ///
     /// # Errors
     /// The operating system's.
-    pub fn new(source: R) -> Result<Self, OsError> {
+    pub fn new(source: impl Into<OwnedFd>) -> Result<Self, OsError> {
+        let source = File::from(source.into());
         set_nonblocking(&source)?;
         Ok(Self {
             source,
@@ -38,17 +40,14 @@ impl<R: Read + AsFd> LineInput<R> {
     /// Reads once what is there, at most 64 KiB. The end of the stream, or an error, is
     /// [`HostEvent::Lost`].
     pub fn receive(&mut self) -> Vec<HostEvent> {
-        let lost = || {
-            vec![HostEvent::Lost {
-                reason: "the input has ended".to_owned(),
-            }]
-        };
         let mut chunk = vec![0; READ_BYTES];
         let mut bytes = match self.source.read(&mut chunk) {
-            Ok(0) => return lost(),
-            Ok(count) => chunk.get(..count).unwrap_or_default(),
+            Ok(count @ 1..) => chunk.get(..count).unwrap_or_default(),
             Err(error) if is_temporary(&error) => return Vec::new(),
-            Err(_) => return lost(),
+            Ok(0) | Err(_) => {
+                let reason = "the input has ended".to_owned();
+                return vec![HostEvent::Lost { reason }];
+            }
         };
 
         let mut received = Vec::new();
@@ -62,7 +61,7 @@ impl<R: Read + AsFd> LineInput<R> {
     }
 }
 
-impl<R: AsFd> AsFd for LineInput<R> {
+impl AsFd for LineInput {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
@@ -70,18 +69,19 @@ impl<R: AsFd> AsFd for LineInput<R> {
 
 /// Writes lines; those that the reader does not take yet are kept, within a bound.
 #[derive(Debug)]
-pub struct LineOutput<W> {
-    sink: W,
+pub struct LineOutput {
+    sink: File,
     unsent: VecDeque<u8>,
     is_broken: bool,
 }
 
-impl<W: Write + AsFd> LineOutput<W> {
+impl LineOutput {
     /// Writes to `sink`, which becomes non-blocking.
     ///
     /// # Errors
     /// The operating system's.
-    pub fn new(sink: W) -> Result<Self, OsError> {
+    pub fn new(sink: impl Into<OwnedFd>) -> Result<Self, OsError> {
+        let sink = File::from(sink.into());
         set_nonblocking(&sink)?;
         Ok(Self {
             sink,
@@ -134,11 +134,11 @@ impl<W: Write + AsFd> LineOutput<W> {
     /// Has an epoll set, in which the output has this token, report when the reader takes what
     /// waits.
     pub fn follow(&self, epoll: &Epoll, token: u64) {
-        let interest = if self.has_unsent() {
-            Interest::WRITE
-        } else {
-            Interest::default()
-        };
+        let mut interest = Interest::default();
+        if self.has_unsent() {
+            interest = Interest::WRITE;
+        }
+
         // Fails only when memory is short; the next line tries again.
         let _ = epoll.modify(self, token, interest);
     }
@@ -149,7 +149,7 @@ impl<W: Write + AsFd> LineOutput<W> {
     }
 }
 
-impl<W: AsFd> AsFd for LineOutput<W> {
+impl AsFd for LineOutput {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sink.as_fd()
     }
@@ -163,7 +163,7 @@ fn is_temporary(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn pair() -> (LineInput<io::PipeReader>, LineOutput<io::PipeWriter>) {
+    fn pair() -> (LineInput, LineOutput) {
         let (reader, writer) = io::pipe().expect("a pipe");
         (
             LineInput::new(reader).expect("a pipe"),

@@ -2,11 +2,11 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
+use linerate_sys::OsError;
 use linerate_sys::child::set_nonblocking;
-use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::process::{kill_group, terminate_group};
 
 use crate::run::carrier::HostEvent;
@@ -29,8 +29,8 @@ const ERRORS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct PipedChild {
     child: Child,
-    input: Option<LineOutput<ChildStdin>>,
-    output: Option<LineInput<ChildStdout>>,
+    input: Option<LineOutput>,
+    output: Option<LineInput>,
     errors: Option<ChildStderr>,
     error_text: Vec<u8>,
     first_token: u64,
@@ -63,34 +63,27 @@ impl PipedChild {
         };
 
         // A process without its pipes ends with it.
-        child.register(epoll)?;
+        child.register(epoll).map_err(|error| error.source)?;
         Ok(child)
     }
 
-    fn register(&mut self, epoll: &Epoll) -> io::Result<()> {
+    fn register(&mut self, epoll: &Epoll) -> Result<(), OsError> {
         if let Some(stdin) = self.child.stdin.take() {
-            let input = LineOutput::new(stdin).map_err(|error| error.source)?;
-            epoll
-                // Without interest epoll still reports EPOLLERR, the end of the reader
-                // (epoll_ctl(2)).
-                .add(&input, self.first_token + INPUT, Interest::default())
-                .map_err(|error| error.source)?;
+            let input = LineOutput::new(stdin)?;
+            // Without interest epoll still reports EPOLLERR, the end of the reader (epoll_ctl(2)).
+            epoll.add(&input, self.first_token + INPUT, Interest::default())?;
             self.input = Some(input);
         }
 
         if let Some(stdout) = self.child.stdout.take() {
-            let output = LineInput::new(stdout).map_err(|error| error.source)?;
-            epoll
-                .add(&output, self.first_token + OUTPUT, Interest::READ)
-                .map_err(|error| error.source)?;
+            let output = LineInput::new(stdout)?;
+            epoll.add(&output, self.first_token + OUTPUT, Interest::READ)?;
             self.output = Some(output);
         }
 
         if let Some(stderr) = self.child.stderr.take() {
-            set_nonblocking(&stderr).map_err(|error| error.source)?;
-            epoll
-                .add(&stderr, self.first_token + ERRORS, Interest::READ)
-                .map_err(|error| error.source)?;
+            set_nonblocking(&stderr)?;
+            epoll.add(&stderr, self.first_token + ERRORS, Interest::READ)?;
             self.errors = Some(stderr);
         }
 
@@ -192,11 +185,8 @@ impl PipedChild {
     fn kill_within(&mut self, now_ns: u64, grace_ns: u64) {
         self.input = None;
         let at_ns = now_ns.saturating_add(grace_ns);
-        self.kill_at_ns = Some(
-            // An earlier deadline holds: no later call gives the process more time.
-            self.kill_at_ns
-                .map_or(at_ns, |known_ns| known_ns.min(at_ns)),
-        );
+        // An earlier deadline holds: no later call gives the process more time.
+        self.kill_at_ns = self.kill_at_ns.into_iter().chain([at_ns]).min();
     }
 
     fn receive(&mut self, now_ns: u64) -> Vec<HostEvent> {
@@ -251,15 +241,6 @@ impl Drop for PipedChild {
             let _ = self.child.wait();
         }
     }
-}
-
-/// Tokens that are ready, with the places of their hosts.
-pub(super) fn ready(epoll: &Epoll) -> Vec<(usize, u64)> {
-    let mut ready: Vec<Ready> = Vec::new();
-    // Fails only when memory is short; the owner polls again.
-    let _ = epoll.wait(&mut ready, Some(Duration::ZERO));
-    let place = |event: &Ready| Some((usize::try_from(event.token / TOKENS).ok()?, event.token));
-    ready.iter().filter_map(place).collect()
 }
 
 /// The last line with a text.

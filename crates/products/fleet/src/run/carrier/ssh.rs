@@ -7,22 +7,20 @@
 mod command;
 mod failure;
 mod options;
-mod program;
 mod slots;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Stdio;
+use std::time::Duration;
 
-use crate::protocol::line::{Opening, OpeningReader};
+use crate::protocol::line::{NOISE_MAX_BYTES, Opening, OpeningReader};
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::Epoll;
 
-use crate::run::carrier::piped_child::{PipedChild, TOKENS, ended, last_line, ready};
+use crate::run::carrier::piped_child::{PipedChild, TOKENS, ended, last_line};
 use crate::run::carrier::{Carrier, HostEvent};
-use failure::{Failure, classify};
 pub use options::SshOptions;
-pub use program::{AgentProgram, ProgramKind};
 use slots::Slots;
 
 /// Shortest time until a connection is repeated; the longest is four times as long.
@@ -34,10 +32,29 @@ const CLOSE_NS: u64 = 2_000_000_000;
 /// Program at the hosts.
 #[derive(Debug)]
 pub enum Remote {
-    /// The agent: installed, or a copy of this program.
-    Agent(AgentProgram),
+    /// The agent with these arguments, words without characters of a shell: installed, or a copy of
+    /// this program, which has this hash.
+    Agent {
+        /// SHA-256, hexadecimal.
+        sha256: String,
+        /// Arguments.
+        arguments: String,
+    },
     /// sh(1), which prints `LRF ready` before it reads commands.
     Shell,
+}
+
+impl Remote {
+    /// This program with these arguments.
+    ///
+    /// # Errors
+    /// Its file is not readable.
+    pub fn agent(arguments: String) -> io::Result<Self> {
+        Ok(Self::Agent {
+            sha256: command::sha256()?,
+            arguments,
+        })
+    }
 }
 
 /// Agents or shells over ssh.
@@ -143,14 +160,12 @@ impl SshCarrier {
 
 impl Carrier for SshCarrier {
     fn send(&mut self, host: usize, line: &str) {
-        let Some(host) = self
-            .hosts
-            .get_mut(host)
-            .filter(|host| matches!(host.phase, Phase::Ready))
-        else {
-            return;
-        };
-        if let Some(child) = &mut host.child {
+        if let Some(Host {
+            phase: Phase::Ready,
+            child: Some(child),
+            ..
+        }) = self.hosts.get_mut(host)
+        {
             child.send(line, &self.epoll);
         }
     }
@@ -171,38 +186,43 @@ impl Carrier for SshCarrier {
     }
 
     fn deadline_ns(&self) -> Option<u64> {
-        // A host that waits for a slot is started when another one gives it back, which is an
-        // event.
-        let waits =
-            |host: &Host| (!host.is_closed && host.child.is_none()).then_some(host.start_at_ns);
-        let of_host = |host: &Host| match &host.child {
-            Some(child) => child.deadline_ns(),
-            None => waits(host).filter(|at_ns| *at_ns > 0),
-        };
-        self.hosts.iter().filter_map(of_host).min()
+        let mut next_ns: Option<u64> = None;
+        for host in &self.hosts {
+            let at_ns = match &host.child {
+                Some(child) => child.deadline_ns(),
+                // A host that waits for a slot is started when another one gives it back, which is
+                // an event.
+                None if host.is_closed || host.start_at_ns == 0 => None,
+                None => Some(host.start_at_ns),
+            };
+            next_ns = next_ns.into_iter().chain(at_ns).min();
+        }
+
+        next_ns
     }
 
     fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
         let mut events = Vec::new();
-        for (index, token) in ready(&self.epoll) {
-            let Some(host) = self.hosts.get_mut(index) else {
-                continue;
-            };
+        let mut ready = Vec::new();
+        // Fails only when memory is short; the owner polls again.
+        let _ = self.epoll.wait(&mut ready, Some(Duration::ZERO));
+        for event in ready {
+            let index = (event.token / TOKENS) as usize;
+            let host = &mut self.hosts[index];
             let Some(child) = &mut host.child else {
                 continue;
             };
-            for output in child.handle_ready(token, now_ns, &self.epoll) {
+            for output in child.handle_ready(event.token, now_ns, &self.epoll) {
                 let event = host.receive(output, now_ns, &mut self.slots);
                 events.extend(event.map(|event| (index, event)));
             }
         }
 
         for (index, host) in self.hosts.iter_mut().enumerate() {
-            let Some(status) = host
-                .child
-                .as_mut()
-                .and_then(|child| child.handle_timeout(now_ns))
-            else {
+            let Some(child) = &mut host.child else {
+                continue;
+            };
+            let Some(status) = child.handle_timeout(now_ns) else {
                 continue;
             };
             host.free(&mut self.slots);
@@ -241,31 +261,29 @@ impl Host {
         first_token: u64,
         epoll: &Epoll,
     ) -> Result<PipedChild, String> {
-        let (mut command, input) = match (&self.phase, remote) {
-            (Phase::Resolve(_), _) => (
-                options::print_configuration(options, &self.destination),
-                Stdio::null(),
-            ),
-            (Phase::Copy(machine), Remote::Agent(program)) => {
-                let file = program.open_for(machine)?;
-                let remote = command::copy(&program.sha256);
-                (
-                    options::connect(options, &self.destination, &remote),
-                    file.into(),
-                )
+        let mut input = Stdio::piped();
+        let remote = match (&self.phase, remote) {
+            (Phase::Resolve(_), _) => {
+                input = Stdio::null();
+                None
+            }
+            (Phase::Copy(machine), Remote::Agent { sha256, .. }) => {
+                input = command::open_for(machine)?.into();
+                Some(command::copy(sha256))
             }
             // Only connections count as attempts; the copy and the configuration have one each.
-            _ => {
+            (_, remote) => {
                 self.attempts += 1;
-                let remote = match remote {
-                    Remote::Agent(program) => command::start(&program.sha256, &program.arguments),
+                Some(match remote {
+                    Remote::Agent { sha256, arguments } => command::start(sha256, arguments),
                     Remote::Shell => command::shell(),
-                };
-                (
-                    options::connect(options, &self.destination, &remote),
-                    Stdio::piped(),
-                )
+                })
             }
+        };
+
+        let mut command = match remote {
+            Some(remote) => options::connect(options, &self.destination, &remote),
+            None => options::print_configuration(options, &self.destination),
         };
         command.stdin(input).stderr(Stdio::piped());
         PipedChild::start(command, CLOSE_NS, first_token, epoll)
@@ -275,21 +293,19 @@ impl Host {
     /// Takes output of the process.
     fn receive(&mut self, output: HostEvent, now_ns: u64, slots: &mut Slots) -> Option<HostEvent> {
         match (&mut self.phase, output) {
-            (Phase::Ready, event) => (!self.is_closed).then_some(event),
+            (Phase::Ready, event) if !self.is_closed => return Some(event),
             (Phase::Resolve(text), HostEvent::Line(line)) => {
                 // The configuration of one host is short.
-                if text.len() < crate::protocol::line::NOISE_MAX_BYTES {
-                    text.push_str(&String::from_utf8_lossy(&line));
-                    text.push('\n');
+                if text.len() < NOISE_MAX_BYTES {
+                    *text += &String::from_utf8_lossy(&line);
+                    *text += "\n";
                 }
-                None
             }
-            (Phase::Connect { .. }, output) => {
-                self.open(output, now_ns, slots);
-                None
-            }
-            _ => None,
+            (Phase::Connect { .. }, output) => self.open(output, now_ns, slots),
+            _ => {}
         }
+
+        None
     }
 
     /// Looks for the agent's first line.
@@ -305,7 +321,7 @@ impl Host {
         let mut line = match output {
             HostEvent::Line(line) => line,
             // An end or a line that is too long exceeds the bound of the noise and ends the search.
-            _ => vec![b'x'; crate::protocol::line::NOISE_MAX_BYTES],
+            _ => vec![b'x'; NOISE_MAX_BYTES],
         };
         line.push(b'\n');
 
@@ -353,14 +369,9 @@ impl Host {
                 error: Some(error), ..
             } => self.lose(error),
             Phase::Connect { .. } => {
-                let failure = if code == Some(SSH_ERROR_CODE) {
-                    classify(&errors)
-                } else {
-                    Failure::Final
-                };
-                if self.attempts < failure.attempts_max() {
-                    self.start_at_ns =
-                        now_ns.saturating_add(fastrand::u64(RETRY_NS..=4 * RETRY_NS));
+                if code == Some(SSH_ERROR_CODE) && self.attempts < failure::attempts_max(&errors) {
+                    let wait_ns = fastrand::u64(RETRY_NS..=4 * RETRY_NS);
+                    self.start_at_ns = now_ns.saturating_add(wait_ns);
                     return None;
                 }
 

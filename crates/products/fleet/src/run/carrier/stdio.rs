@@ -1,12 +1,11 @@
 //! Standard input and output as the control path of an agent.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use linerate_sys::OsError;
-use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::poll::{Epoll, Interest};
 
 use crate::run::carrier::pipe::{LineInput, LineOutput};
 use crate::run::carrier::{Carrier, HostEvent};
@@ -19,8 +18,8 @@ const OUTPUT: u64 = 1;
 pub struct StdioCarrier {
     epoll: Epoll,
     /// `None` once it has ended.
-    input: Option<LineInput<File>>,
-    output: LineOutput<File>,
+    input: Option<LineInput>,
+    output: LineOutput,
     /// The coordinator takes nothing any more, which is not reported yet.
     is_broken: bool,
 }
@@ -35,14 +34,13 @@ impl StdioCarrier {
         let input = input()?;
         let output = LineOutput::new(unbuffered(io::stdout().as_fd())?)?;
         let epoll = Epoll::new()?;
-        let named =
-            |name: &'static str| move |error: OsError| OsError::new("wait for", name, error.source);
+        let wait_for = |name, error: OsError| OsError::new("wait for", name, error.source);
         epoll
             .add(&input, INPUT, Interest::READ)
-            .map_err(named("standard input"))?;
+            .map_err(|error| wait_for("standard input", error))?;
         epoll
             .add(&output, OUTPUT, Interest::default())
-            .map_err(named("standard output"))?;
+            .map_err(|error| wait_for("standard output", error))?;
 
         Ok(Self {
             epoll,
@@ -50,16 +48,6 @@ impl StdioCarrier {
             output,
             is_broken: false,
         })
-    }
-
-    fn receive(&mut self) -> Vec<HostEvent> {
-        let events = self.input.as_mut().map(LineInput::receive);
-        let events = events.unwrap_or_default();
-        if matches!(events.last(), Some(HostEvent::Lost { .. })) {
-            self.end_input();
-        }
-
-        events
     }
 
     /// An ended stream stays readable, and standard input itself is open beside its copy.
@@ -101,34 +89,31 @@ impl Carrier for StdioCarrier {
 
     fn poll(&mut self, _: u64) -> Vec<(usize, HostEvent)> {
         let mut events = Vec::new();
-        let mut ready: Vec<Ready> = Vec::new();
+        let mut ready = Vec::new();
         // Fails only when memory is short; the owner polls again.
         let _ = self.epoll.wait(&mut ready, Some(Duration::ZERO));
 
         for event in ready {
-            if event.token == INPUT {
-                events.extend(self.receive().into_iter().map(|event| (0, event)));
-                continue;
+            if event.token == OUTPUT {
+                if event.error || event.hangup {
+                    self.output.give_up();
+                }
+                self.output.flush();
+                self.follow_unsent();
+            } else if let Some(input) = &mut self.input {
+                events.extend(input.receive());
+                if matches!(events.last(), Some(HostEvent::Lost { .. })) {
+                    self.end_input();
+                }
             }
-
-            if event.error || event.hangup {
-                self.output.give_up();
-            }
-
-            self.output.flush();
-            self.follow_unsent();
         }
 
         if std::mem::take(&mut self.is_broken) {
-            events.push((
-                0,
-                HostEvent::Lost {
-                    reason: "the output is closed".to_owned(),
-                },
-            ));
+            let reason = "the output is closed".to_owned();
+            events.push(HostEvent::Lost { reason });
         }
 
-        events
+        events.into_iter().map(|event| (0, event)).collect()
     }
 
     /// Lines wait for the coordinator.
@@ -141,13 +126,12 @@ impl Carrier for StdioCarrier {
 ///
 /// # Errors
 /// The operating system's.
-pub fn input() -> Result<LineInput<File>, OsError> {
+pub fn input() -> Result<LineInput, OsError> {
     LineInput::new(unbuffered(io::stdin().as_fd())?)
 }
 
 /// The standard library's own streams keep what was read before it was waited for.
-fn unbuffered(fd: BorrowedFd<'_>) -> Result<File, OsError> {
+fn unbuffered(fd: BorrowedFd<'_>) -> Result<OwnedFd, OsError> {
     fd.try_clone_to_owned()
-        .map(File::from)
         .map_err(|source| OsError::new("dup", "standard stream", source))
 }

@@ -19,17 +19,18 @@ use crate::spec::TestOptions;
 const INTERVALS_MAX: usize = 1 << 13;
 
 /// Reports that arrived about one task.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct TaskReport {
-    pub(super) client: Option<Received>,
-    pub(super) server: Option<Received>,
+    pub client: Option<Received>,
+    pub server: Option<Received>,
     /// Why there is none, and in words.
-    pub(super) not_run: Option<(Reason, String)>,
+    pub not_run: Option<(Reason, String)>,
+    /// Amounts that the sink received over time.
+    intervals: Option<TestIntervals>,
 }
 
 /// The part of one end's result that counts. Its record, which is several times as long, is not
 /// kept.
-#[derive(Debug)]
 pub(super) struct Received {
     role: Role,
     end: TaskEnd,
@@ -43,14 +44,13 @@ pub(super) struct Received {
 }
 
 /// A task of a round.
-#[derive(Debug, Clone)]
 pub(super) struct PlannedCell {
-    pub(super) task: Task,
-    pub(super) id: TaskId,
+    pub task: Task,
+    pub id: TaskId,
     /// The smaller of the highest rates of both links.
-    pub(super) nominal_bps: Option<f64>,
+    pub nominal_bps: Option<f64>,
     /// The server sends.
-    pub(super) is_reversed: bool,
+    pub is_reversed: bool,
 }
 
 /// One cell for each task.
@@ -60,22 +60,31 @@ pub(super) fn cells(
     mut reports: BTreeMap<TaskId, TaskReport>,
     test: TestOptions,
 ) -> Vec<Cell> {
-    let intervals = |cell: &PlannedCell| {
-        Some((
-            cell.id,
-            reports.get_mut(&cell.id)?.intervals(cell.is_reversed)?,
-        ))
-    };
-    let series: BTreeMap<TaskId, TestIntervals> = planned.iter().filter_map(intervals).collect();
-    let all: Vec<TestIntervals> = series.values().cloned().collect();
-    let period = common(&all, test.omit_ns(), test.time_ns());
-    let cell = |cell: &PlannedCell| {
-        let report = reports.remove(&cell.id).unwrap_or_default();
-        let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);
-        Cell::new(cell.task.clone(), mode, outcome)
-    };
+    // Amounts that the sinks received over time, on the coordinator's clock.
+    let mut series = Vec::new();
+    for cell in planned {
+        let Some(report) = reports.get_mut(&cell.id) else {
+            continue;
+        };
+        let sink = match cell.is_reversed {
+            true => &mut report.client,
+            false => &mut report.server,
+        };
+        report.intervals = sink.as_mut().and_then(|sink| sink.intervals.take());
+        series.extend(report.intervals.clone());
+    }
 
-    planned.iter().map(cell).collect()
+    let period = common(&series, test.omit_ns(), test.time_ns());
+    // A single test is compared with none and needs no common period.
+    let is_compared = series.len() > 1;
+    let mut cells = Vec::new();
+    for cell in planned {
+        let report = reports.remove(&cell.id).unwrap_or_default();
+        let outcome = report.outcome(cell, period, is_compared);
+        cells.push(Cell::new(cell.task.clone(), mode, outcome));
+    }
+
+    cells
 }
 
 impl TaskReport {
@@ -89,7 +98,6 @@ impl TaskReport {
     fn outcome(
         &self,
         planned: &PlannedCell,
-        series: Option<&TestIntervals>,
         period: Option<Period>,
         is_compared: bool,
     ) -> CellOutcome {
@@ -109,19 +117,16 @@ impl TaskReport {
         }
 
         // Bytes per nanosecond times 8e9 is bit/s.
-        let total_bps = end.bytes as f64 * 8e9 / end.elapsed_ns.max(1) as f64;
-        let in_common = series
-            .zip(period)
-            .map(|(series, period)| series.rate_bps(period));
+        let mut goodput_bps = end.bytes as f64 * 8e9 / end.elapsed_ns.max(1) as f64;
         let mut flags = client.flags();
-
-        // A single test is compared with none and needs no common period.
-        if is_compared && series.is_some() && period.is_none() {
-            flags.push(CellFlag::NoCommonPeriod);
+        match (&self.intervals, period) {
+            (Some(intervals), Some(period)) => goodput_bps = intervals.rate_bps(period),
+            (Some(_), None) if is_compared => flags.push(CellFlag::NoCommonPeriod),
+            _ => {}
         }
 
-        let measurement = Measurement {
-            goodput_bps: in_common.unwrap_or(total_bps),
+        CellOutcome::Measured(Measurement {
+            goodput_bps,
             nominal_bps: planned.nominal_bps,
             retransmits: client.retransmits,
             rtt_us: client.rtt_us,
@@ -129,8 +134,7 @@ impl TaskReport {
             start: client.start().or_else(|| self.server.as_ref()?.start()),
             flags,
             ..Measurement::default()
-        };
-        CellOutcome::Measured(measurement)
+        })
     }
 
     fn not_run(&self) -> NotRun {
@@ -150,16 +154,6 @@ impl TaskReport {
 
         not_run
     }
-
-    /// Amounts that the sink received over time, on the coordinator's clock.
-    fn intervals(&mut self, is_reversed: bool) -> Option<TestIntervals> {
-        let sink = if is_reversed {
-            &mut self.client
-        } else {
-            &mut self.server
-        };
-        sink.as_mut()?.intervals.take()
-    }
 }
 
 impl Received {
@@ -172,133 +166,117 @@ impl Received {
         offset_ns: Option<i64>,
     ) -> Self {
         let record = linerate_store::text::read(record).ok();
-        let trial = record.as_ref().and_then(|record| record.trials.first());
-        let of_client = trial.filter(|_| role == Role::Client);
-        let is_one = record
-            .as_ref()
-            .is_some_and(|record| record.trials.len() == 1);
-        let is_sink = |trial: &&Trial| role == Role::Server || is_reversed(trial);
-        let of_sink = trial
-            .filter(is_sink)
-            .filter(|_| is_one && end.outcome == Outcome::Done);
-
-        Self {
-            retransmits: of_client
-                .and_then(|trial| figure(trial, MeasureName::Retransmits))
-                .map(|count| count as u64),
-            rtt_us: of_client
-                .and_then(|trial| figure(trial, MeasureName::RttMeanNs))
-                .map(|ns| (ns / 1e3) as u64),
-            intervals: of_sink.and_then(|trial| intervals(trial, &end, offset_ns?)),
+        let trials = record.as_ref().map_or(&[][..], |record| &record.trials);
+        let mut received = Self {
             role,
             end,
             is_plausible,
             offset_ns,
+            retransmits: None,
+            rtt_us: None,
+            intervals: None,
+        };
+        let Some(trial) = trials.first() else {
+            return received;
+        };
+
+        // The server sends.
+        let mut is_sink = trial.series.iter().any(|of| of.way == Way::Reverse);
+        if role == Role::Client {
+            let count = figure(trial, MeasureName::Retransmits);
+            received.retransmits = count.map(|count| count as u64);
+            let rtt_ns = figure(trial, MeasureName::RttMeanNs);
+            received.rtt_us = rtt_ns.map(|ns| (ns / 1e3) as u64);
+        } else {
+            is_sink = true;
         }
+
+        if is_sink && trials.len() == 1 && received.end.outcome == Outcome::Done {
+            let started_ns = received.end.started_ns;
+            let here_ns = started_ns.and_then(|at_ns| received.here_ns(at_ns));
+            received.intervals = here_ns.and_then(|at_ns| test_intervals(&trial.series, at_ns));
+        }
+        received
+    }
+
+    /// A time of the agent's clock on this one: the offset is agent minus coordinator.
+    fn here_ns(&self, agent_ns: u64) -> Option<u64> {
+        agent_ns.checked_add_signed(self.offset_ns?.checked_neg()?)
     }
 
     fn flags(&self) -> Vec<CellFlag> {
-        let is_late = self.start().is_some_and(|start| {
-            start.actual_ns > start.planned_ns.saturating_add(CLOCK_BUDGET_NS)
-        });
+        let mut flags = Vec::new();
+        if !self.is_plausible {
+            flags.push(CellFlag::Implausible);
+        }
+        if let Some(start) = self.start()
+            && start.actual_ns > start.planned_ns.saturating_add(CLOCK_BUDGET_NS)
+        {
+            flags.push(CellFlag::LateStart);
+        }
+        if self.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS {
+            flags.push(CellFlag::ClockStep);
+        }
         // Without its clock neither its start nor its place in the common period is known.
-        let has_no_clock = self.end.started_ns.is_some() && self.offset_ns.is_none();
-        let has_step = self.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
-        let flags = [
-            (!self.is_plausible, CellFlag::Implausible),
-            (is_late, CellFlag::LateStart),
-            (has_step, CellFlag::ClockStep),
-            (has_no_clock, CellFlag::NoClock),
-        ];
+        if self.end.started_ns.is_some() && self.offset_ns.is_none() {
+            flags.push(CellFlag::NoClock);
+        }
 
         flags
-            .into_iter()
-            .filter_map(|(is_set, flag)| is_set.then_some(flag))
-            .collect()
     }
 
     fn start(&self) -> Option<StartTimes> {
-        // The offset is agent minus coordinator, so its negative leads back to this clock.
-        let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns?.checked_neg()?);
-        let end = &self.end;
         Some(StartTimes {
-            planned_ns: here(end.planned_ns?)?,
-            actual_ns: here(end.started_ns?)?,
+            planned_ns: self.here_ns(self.end.planned_ns?)?,
+            actual_ns: self.here_ns(self.end.started_ns?)?,
         })
     }
 }
 
-/// The server sends.
-fn is_reversed(trial: &Trial) -> bool {
-    trial.series.iter().any(|series| series.way == Way::Reverse)
+/// A figure of the one direction of a test.
+fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
+    // A test of one direction has the measure in that direction only.
+    let mut measures = trial.measures.iter();
+    let found =
+        measures.find(|of| of.name == name && [Way::Forward, Way::Reverse].contains(&of.way));
+    Some(found?.value).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
-/// Amounts that the sink received over time, on the coordinator's clock.
-fn intervals(trial: &Trial, end: &TaskEnd, offset_ns: i64) -> Option<TestIntervals> {
-    let started_ns = end
-        .started_ns?
-        .checked_add_signed(offset_ns.checked_neg()?)?;
-    let intervals = byte_intervals(&trial.series, started_ns)?;
-    let end_ns = intervals.iter().map(|interval| interval.end_ns).max()?;
+/// Bytes of all streams over time; `None` of a trial without them.
+fn test_intervals(series: &[Series], started_ns: u64) -> Option<TestIntervals> {
+    let mut intervals = Vec::new();
+    for of in series {
+        if of.name == "bytes" && matches!(of.of, SeriesOf::Stream(_)) {
+            add_intervals(&mut intervals, of, started_ns);
+        }
+    }
 
     Some(TestIntervals {
         start_ns: started_ns,
-        end_ns,
+        end_ns: intervals.iter().map(|interval| interval.end_ns).max()?,
         intervals,
     })
 }
 
-/// A figure of the one direction of a test.
-fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
-    let of = |way| {
-        trial
-            .measures
-            .iter()
-            .find(|measure| (measure.name, measure.way) == (name, way))
-    };
-    // A test of one direction has the measure in that direction only.
-    let found = of(Way::Forward).or_else(|| of(Way::Reverse))?;
-    Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
-}
-
-/// Bytes of all streams over time; `None` of a trial without them.
-fn byte_intervals(series: &[Series], started_ns: u64) -> Option<Vec<ByteInterval>> {
-    let is_bytes =
-        |series: &&Series| series.name == "bytes" && matches!(series.of, SeriesOf::Stream(_));
-    let of_streams = series
-        .iter()
-        .filter(is_bytes)
-        .flat_map(|series| stream_intervals(series, started_ns));
-    let intervals: Vec<ByteInterval> = of_streams.collect();
-
-    (!intervals.is_empty()).then_some(intervals)
-}
-
-fn stream_intervals(series: &Series, started_ns: u64) -> Vec<ByteInterval> {
-    let ends: Vec<(u64, u64)> = match &series.times {
-        Times::Grid { t0_ns, step_ns } => {
-            let begin = |at: u64| t0_ns.saturating_add(step_ns.saturating_mul(at));
-            (0..series.values.len() as u64)
-                .map(|at| (begin(at), begin(at + 1)))
-                .collect()
-        }
-        Times::Ends { t0_ns, ends_ns } => std::iter::once(t0_ns)
-            .chain(ends_ns)
-            .copied()
-            .zip(ends_ns.iter().copied())
-            .collect(),
-    };
-    let interval = |((from_ns, to_ns), bytes): ((u64, u64), &Option<f64>)| ByteInterval {
-        start_ns: started_ns.saturating_add(from_ns),
-        end_ns: started_ns.saturating_add(to_ns),
-        // A missing value counts as nothing received: the series has a gap there.
-        bytes: bytes.unwrap_or(0.0).max(0.0) as u64,
-    };
-    ends.into_iter()
-        .zip(&series.values)
-        .take(INTERVALS_MAX)
-        .map(interval)
-        .collect()
+fn add_intervals(intervals: &mut Vec<ByteInterval>, series: &Series, started_ns: u64) {
+    let (Times::Grid { t0_ns, .. } | Times::Ends { t0_ns, .. }) = &series.times;
+    let mut from_ns = *t0_ns;
+    for (at, bytes) in series.values.iter().enumerate().take(INTERVALS_MAX) {
+        let to_ns = match &series.times {
+            Times::Grid { step_ns, .. } => from_ns.saturating_add(*step_ns),
+            Times::Ends { ends_ns, .. } => match ends_ns.get(at) {
+                Some(end_ns) => *end_ns,
+                None => return,
+            },
+        };
+        intervals.push(ByteInterval {
+            start_ns: started_ns.saturating_add(from_ns),
+            end_ns: started_ns.saturating_add(to_ns),
+            // A missing value counts as nothing received: the series has a gap there.
+            bytes: bytes.unwrap_or(0.0).max(0.0) as u64,
+        });
+        from_ns = to_ns;
+    }
 }
 
 #[cfg(test)]
@@ -351,12 +329,8 @@ mod tests {
             series("rtt_us", 1, grid, &[9.0, 9.0, 9.0]),
             series("bytes", 2, ends, &[10.0, 20.0, 30.0]),
         ];
-        let intervals = byte_intervals(&all, 1_000).expect("intervals");
-        let test = TestIntervals {
-            start_ns: 1_000,
-            end_ns: 1_300,
-            intervals,
-        };
+        let test = test_intervals(&all, 1_000).expect("intervals");
+        assert_eq!((test.start_ns, test.end_ns), (1_000, 1_300));
 
         // 5 bytes of the first stream and 50 of the second one in 200 ns.
         assert!(
@@ -367,6 +341,6 @@ mod tests {
                 .abs()
                 < 1.0
         );
-        assert_eq!(byte_intervals(&all[1..2], 0), None);
+        assert!(test_intervals(&all[1..2], 0).is_none());
     }
 }

@@ -3,21 +3,19 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use crate::conclude::explore;
-use crate::plan::PlannedRun;
-use crate::report::{RunFacts, report};
-use linerate_model::fleet::{Cell, FleetReport, HostId};
-use linerate_sys::signal::Signals;
-
-use super::announce::announced;
-use super::history_record::KeptRun;
-use super::history_record::RunResult;
+use super::history_record::{KeptRun, RunResult};
 use super::rounds::Rounds;
+use crate::conclude::{add_hosts, explore};
+use crate::plan::{Links, PlannedRun};
+use crate::report::{Announced, announcement};
 use crate::run::connect::{Connected, connect};
-use crate::run::host_rules::forwarders;
+use crate::run::members::forwarders;
 use crate::spec::FleetHosts;
-use linerate_document::progress::Progress;
+use linerate_document::progress::{Progress, style};
+use linerate_model::fleet::{Cell, FleetMode, FleetReport, HostId, Task};
+use linerate_model::numbers::bytes;
 use linerate_model::outcome::Error;
+use linerate_sys::signal::Signals;
 
 /// Runs the tasks of a plan but the finished ones.
 pub(super) fn execute(
@@ -53,10 +51,9 @@ fn all_rounds(
     let connected = connect(run, hosts, paths, signals, &mut |note| progress.line(note))?;
 
     let absent = connected.reasons();
-    absent
-        .iter()
-        .chain(&connected.notes())
-        .for_each(|note| progress.line(note));
+    for note in absent.iter().chain(&connected.notes()) {
+        progress.line(note);
+    }
     kept.between(connected.host_parts(), &paths.join(","));
 
     let links_bps = connected.prepared.links_bps();
@@ -87,20 +84,17 @@ fn all_rounds(
     };
     // Results of an earlier coordinator, which the broker kept, are not measured twice.
     finished.extend(rounds.take_over(&planned));
-    let mut outcome = explore(&planned, finished, &mut rounds);
+    let mut report = explore(&planned, finished, &mut rounds);
     let Connected {
         prepared, found, ..
     } = &rounds.connected;
-    outcome.add_hosts(found, &forwarders(prepared));
-    let facts = RunFacts {
-        run_id: Some(run_id.to_string()),
-        elapsed: started.elapsed(),
-        is_control_shared: hosts.inventory.is_control_shared(),
-        links_bps,
-    };
+    add_hosts(&mut report, found, &forwarders(prepared));
+    report.header.run_id = Some(run_id.to_string());
+    report.header.is_control_shared = hosts.inventory.is_control_shared();
+    // 584 years of nanoseconds fit into 64 bits.
+    report.header.elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
 
-    let unconfirmed = end(rounds, &absent);
-    Ok((report(&planned, outcome, facts), unconfirmed))
+    Ok((report, end(rounds, &absent)))
 }
 
 /// Ends the run at the hosts, and prints which of them were lost and which did not confirm it: the
@@ -109,24 +103,63 @@ fn end(rounds: Rounds<'_>, absent: &BTreeSet<String>) -> Vec<HostId> {
     let Rounds {
         connected,
         progress,
-        mut unconfirmed,
+        unconfirmed: mut places,
         ..
     } = rounds;
     // Reasons are read first: the end of the run consumes the control loop.
     let lost = connected.reasons();
-    unconfirmed.extend(connected.control.finish());
+    places.extend(connected.control.finish());
     progress.clear();
-    lost.difference(absent)
-        .for_each(|reason| progress.line(reason));
+    for reason in lost.difference(absent) {
+        progress.line(reason);
+    }
 
-    let of_plan = connected.prepared.hosts();
-    let unconfirmed: Vec<HostId> = of_plan
-        .filter(|(index, ..)| unconfirmed.contains(index))
-        .map(|(_, host, _)| host.id.clone())
-        .collect();
-    unconfirmed
-        .iter()
-        .for_each(|id| progress.line(&format!("{id}: did not confirm its end")));
+    let mut unconfirmed = Vec::new();
+    for (index, host, _) in connected.prepared.hosts() {
+        if places.contains(&index) {
+            progress.line(&format!("{}: did not confirm its end", host.id));
+            unconfirmed.push(host.id.clone());
+        }
+    }
 
     unconfirmed
+}
+
+/// Time and data of the tasks that are not finished, as a line, and the number of their cells.
+///
+/// # Errors
+/// It may move more data than is allowed.
+pub(super) fn announced(
+    run: &PlannedRun,
+    finished: &BTreeSet<Task>,
+    alive: &BTreeSet<HostId>,
+    links_bps: &Links,
+) -> Result<(String, usize), Error> {
+    let plan = &run.plan;
+    let estimate = run.estimate(finished, alive);
+    let bytes_max = run.bytes_max(finished, alive, links_bps);
+    if let Some(most) = bytes_max.filter(|most| *most > plan.bytes_max) {
+        let (most, allowed) = (bytes(most as f64), bytes(plan.bytes_max as f64));
+        return Err(Error::usage(format!(
+            "the run may move {most}, at most {allowed} are allowed; see --max-bytes and --max-rate"
+        )));
+    }
+
+    let mut host_bps_max = links_bps.values().copied().reduce(f64::max);
+    // Where a host has one test at a time, the limit of a test is that of a host.
+    if matches!(
+        plan.mode,
+        FleetMode::Isolated | FleetMode::Rounds | FleetMode::RackSafe
+    ) {
+        let rate = plan.test.rate_bps.map(|bps| bps as f64);
+        host_bps_max = host_bps_max.into_iter().chain(rate).reduce(f64::min);
+    }
+    let announced = Announced {
+        plan,
+        estimate,
+        test_time: plan.test.length(),
+        bytes_max,
+        host_bps_max,
+    };
+    Ok((announcement(&announced, style()), estimate.cells))
 }

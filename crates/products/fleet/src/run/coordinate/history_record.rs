@@ -16,7 +16,7 @@ use linerate_history::run::record::{RecordOptions, Recording, Run};
 use linerate_model::outcome::{Error, Outcome};
 
 /// A run and how it ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct RunResult {
     /// The report.
     pub report: FleetReport,
@@ -91,17 +91,15 @@ impl KeptRun {
 
     /// A round has ended.
     pub(super) fn add(&mut self, cells: &[Cell]) {
-        let (elapsed_ns, begun_ns, test_ns) = (
-            self.recording.elapsed_ns(),
-            self.begun_ns,
-            self.trials.test_ns,
-        );
+        let begun_ns = self.begun_ns;
+        // A test without an estimate of its clock has ended now and begun one test earlier.
+        let latest_ns = self
+            .recording
+            .elapsed_ns()
+            .saturating_sub(self.trials.test_ns);
         self.keep(cells, |cell| {
-            match cell.measurement().and_then(|measured| measured.start) {
-                Some(start) => start.actual_ns.saturating_sub(begun_ns),
-                // A test without an estimate of its clock has ended now and begun one test earlier.
-                None => elapsed_ns.saturating_sub(test_ns),
-            }
+            let start = cell.measurement().and_then(|measured| measured.start);
+            start.map_or(latest_ns, |start| start.actual_ns.saturating_sub(begun_ns))
         });
     }
 
@@ -111,11 +109,13 @@ impl KeptRun {
         }
 
         let first = self.trials.cells.len();
-        let with_result = cells.iter().filter(|cell| cell.measurement().is_some());
-        self.trials
-            .cells
-            .extend(with_result.map(|cell| (cell.clone(), started_ns(cell))));
-        self.recording.pass_on(self.trials.from(first).collect());
+        for cell in cells.iter().filter(|cell| cell.measurement().is_some()) {
+            self.trials.cells.push((cell.clone(), started_ns(cell)));
+        }
+
+        let new = first..self.trials.cells.len();
+        let trials = new.filter_map(|no| self.trials.trial(no)).collect();
+        self.recording.pass_on(trials);
     }
 
     /// The run ended with a report.
@@ -136,10 +136,9 @@ impl KeptRun {
 
     /// The run ended before its first round.
     pub(super) fn fail(self, error: &Error) {
-        let state = if error.outcome == Outcome::Interrupted {
-            RunState::Interrupted
-        } else {
-            RunState::Failed
+        let state = match error.outcome {
+            Outcome::Interrupted => RunState::Interrupted,
+            _ => RunState::Failed,
         };
         let _ = self.end(state, Some(error.to_string()));
     }
@@ -155,18 +154,14 @@ impl KeptRun {
 }
 
 impl KeptTrials {
-    fn from(&self, first: usize) -> impl Iterator<Item = Trial> {
-        (first..self.cells.len()).filter_map(|no| self.trial(no))
-    }
-
     fn trial(&self, no: usize) -> Option<Trial> {
         let (cell, started_ns) = self.cells.get(no)?;
-        let no = u32::try_from(no).ok()?;
-        let mut trial = trials::trial(cell)?;
-        trial.no = no;
-        trial.started_ns = *started_ns;
-        trial.elapsed_ns = self.test_ns;
-        Some(trial)
+        Some(Trial {
+            no: u32::try_from(no).ok()?,
+            started_ns: *started_ns,
+            elapsed_ns: self.test_ns,
+            ..trials::trial(cell)?
+        })
     }
 }
 
@@ -178,18 +173,17 @@ fn lacking(report: &FleetReport) -> usize {
 
 /// State of the run: complete where every task has a result, else the reason.
 fn state(report: &FleetReport) -> (RunState, Option<String>) {
-    let without = lacking(report);
-    let lacking = || format!("{without} of {} cells have no result", report.cells.len());
-
-    match report.header.ended.as_ref() {
+    let (without, all) = (lacking(report), report.cells.len());
+    let lacking = format!("{without} of {all} cells have no result");
+    match &report.header.ended {
         Some(ended) if ended.reason == NotRunReason::Cancelled => {
             (RunState::Interrupted, Some("cancelled".to_owned()))
         }
-        Some(ended) => (
-            RunState::Partial,
-            Some(ended.detail.clone().unwrap_or_else(lacking)),
-        ),
-        None if without > 0 => (RunState::Partial, Some(lacking())),
+        Some(ended) => {
+            let reason = ended.detail.clone().unwrap_or(lacking);
+            (RunState::Partial, Some(reason))
+        }
+        None if without > 0 => (RunState::Partial, Some(lacking)),
         None => (RunState::Complete, None),
     }
 }

@@ -88,11 +88,8 @@ fn open_spec(record: &RunRecord) -> Result<RunSpec, Error> {
             "run {id} is still running; stop it with `linerate fleet cancel {id}`"
         )));
     }
-    if run
-        .report
-        .as_ref()
-        .is_some_and(|report| report.cells.is_empty())
-    {
+    let report = run.report.as_ref();
+    if report.is_some_and(|report| report.cells.is_empty()) {
         return Err(Error::usage(format!(
             "every task of run {id} has a result; `linerate report {id}` shows them"
         )));
@@ -101,9 +98,8 @@ fn open_spec(record: &RunRecord) -> Result<RunSpec, Error> {
     let wrong = |error: &dyn std::fmt::Display| {
         Error::failed(format!("the inputs of run {id} are damaged: {error}"))
     };
-    let mut spec: RunSpec =
-        serde_json::from_value(run.inputs.clone()).map_err(|error| wrong(&error))?;
+    let inputs = run.inputs.clone();
+    let mut spec: RunSpec = serde_json::from_value(inputs).map_err(|error| wrong(&error))?;
     spec.hosts.inventory = checked(spec.hosts.inventory).map_err(|error| wrong(&error))?;
-
     Ok(spec)
 }

@@ -28,70 +28,56 @@ const INVENTORY: &str = "inventory";
 
 /// Runs rounds at the hosts.
 pub(super) struct Rounds<'a> {
-    pub(super) connected: Connected<'a>,
-    pub(super) plan: PlanHash,
-    pub(super) test: TestOptions,
-    pub(super) progress: &'a mut Progress,
-    pub(super) cells_planned: usize,
+    pub connected: Connected<'a>,
+    pub plan: PlanHash,
+    pub test: TestOptions,
+    pub progress: &'a mut Progress,
+    pub cells_planned: usize,
     /// Tasks with a result or a reason; one that runs once more is among them when that has ended.
-    pub(super) cells_done: BTreeSet<crate::TaskId>,
-    pub(super) number: u32,
+    pub cells_done: BTreeSet<crate::TaskId>,
+    pub number: u32,
     /// Hosts that did not confirm the end of a cancelled run.
-    pub(super) unconfirmed: Vec<usize>,
-    pub(super) kept: &'a mut KeptRun,
+    pub unconfirmed: Vec<usize>,
+    pub kept: &'a mut KeptRun,
 }
 
 impl RoundRunner for Rounds<'_> {
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
-        let ids: Vec<_> = round
-            .tasks
-            .iter()
-            .map(|task| (task, task_id(self.plan, task)))
-            .collect();
-        // Only the levels of a ladder start one after another; other rounds start together.
-        let stagger = if round.mode == FleetMode::Ladder {
-            self.test.stagger
-        } else {
-            Duration::ZERO
-        };
-        let delays = (0..).map(|at| stagger.saturating_mul(at));
-        let tasks = ids
-            .iter()
-            .zip(delays)
-            .filter_map(|((task, id), delay)| self.round_task(task, *id, delay))
-            .collect();
-
         self.number += 1;
-        let plan = RoundPlan {
+        // Only the levels of a ladder start one after another; other rounds start together.
+        let mut stagger = Duration::ZERO;
+        if round.mode == FleetMode::Ladder {
+            stagger = self.test.stagger;
+        }
+
+        let (mut tasks, mut planned) = (Vec::new(), Vec::new());
+        for (at, task) in (0..).zip(&round.tasks) {
+            let id = task_id(self.plan, task);
+            tasks.extend(self.round_task(task, id, stagger.saturating_mul(at)));
+            planned.push(self.planned_cell(task, id));
+        }
+        let input = Input::Round(Box::new(RoundPlan {
             number: self.number,
             tasks,
             data_rtt_ns: self.connected.prepared.data_rtt_ns,
-        };
+        }));
 
         let mut reports = Reports::default();
-        let input = Input::Round(Box::new(plan));
-        let ended = self
-            .connected
-            .control
-            .step_each(input, |of, action| reports.take(of, action));
-        ended.map_err(|ended| match ended {
-            Ended::Cancelled(unconfirmed) => {
+        let control = &mut self.connected.control;
+        match control.step_each(input, |of, action| reports.take(of, action)) {
+            Ok(()) => Ok(cells(round.mode, &planned, reports.tasks, self.test)),
+            Err(Ended::Cancelled(unconfirmed)) => {
                 self.unconfirmed = unconfirmed;
-                RoundError::Cancelled
+                Err(RoundError::Cancelled)
             }
-            Ended::Failed(text) => RoundError::Failed(text),
-        })?;
-
-        let planned: Vec<_> = ids
-            .iter()
-            .map(|(task, id)| self.planned_cell(task, *id))
-            .collect();
-        Ok(cells(round.mode, &planned, reports.tasks, self.test))
+            Err(Ended::Failed(text)) => Err(RoundError::Failed(text)),
+        }
     }
 
     fn keep(&mut self, cells: &[Cell]) {
-        self.cells_done
-            .extend(cells.iter().map(|cell| task_id(self.plan, &cell.task)));
+        for cell in cells {
+            self.cells_done.insert(task_id(self.plan, &cell.task));
+        }
         self.kept.add(cells);
     }
 
@@ -106,8 +92,8 @@ impl RoundRunner for Rounds<'_> {
     fn progress(&mut self, progress: &FleetProgress) {
         let done = self.cells_done.len();
         let cells = (done, self.cells_planned.max(done + progress.cells_left));
-        self.progress
-            .update(progress_line(progress, cells, style()).trim_end());
+        let line = progress_line(progress, cells, style());
+        self.progress.update(line.trim_end());
     }
 
     fn link_bps(&self, host: &HostId) -> Option<f64> {
@@ -115,11 +101,8 @@ impl RoundRunner for Rounds<'_> {
     }
 
     fn separating(&self, fast: &[HostId], slow: &[HostId]) -> Vec<String> {
-        let facts = |group: &[HostId]| {
-            group
-                .iter()
-                .filter_map(|host| self.facts(host))
-                .collect::<Vec<_>>()
+        let facts = |group: &[HostId]| -> Vec<Snapshot> {
+            group.iter().filter_map(|host| self.facts(host)).collect()
         };
         separating(&facts(fast), &facts(slow))
     }
@@ -135,40 +118,36 @@ impl Rounds<'_> {
         delay: Duration,
     ) -> Option<RoundTask> {
         let is_reversed = self.is_reversed(task);
-        let (client, server) = if is_reversed {
-            (&task.sink, &task.source)
-        } else {
-            (&task.source, &task.sink)
-        };
+        let (mut client, mut server) = (&task.source, &task.sink);
+        if is_reversed {
+            (client, server) = (server, client);
+        }
         let is_target = self.is_target(server);
         let (client, from) = self.end(client, &task.path)?;
         let (server, to) = self.end(server, &task.path)?;
 
-        let spec = |role, peer| ArmTask {
-            task: id,
-            role,
-            peer,
-            // The client connects to the port of the server, so both ends have the same one.
-            port: to.port,
-            path: task.path.to_string(),
-            is_reversed,
-            streams: self.test.streams,
-            time_ms: self.test.time_ms(),
-            omit_ms: self.test.omit_ms(),
-            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-            rate_bps: self.test.rate_bps,
-            congestion: congestion(&task.variant),
+        let end = |host, role, peer| End {
+            host,
+            spec: ArmTask {
+                task: id,
+                role,
+                peer,
+                // The client connects to the port of the server, so both ends have the same one.
+                port: to.port,
+                path: task.path.to_string(),
+                is_reversed,
+                streams: self.test.streams,
+                time_ms: self.test.time_ms(),
+                omit_ms: self.test.omit_ms(),
+                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                rate_bps: self.test.rate_bps,
+                congestion: congestion(&task.variant),
+            },
         };
         Some(RoundTask {
             task: id,
-            client: End {
-                host: client,
-                spec: spec(Role::Client, to.address),
-            },
-            server: (!is_target).then(|| End {
-                host: server,
-                spec: spec(Role::Server, from.address),
-            }),
+            client: end(client, Role::Client, to.address),
+            server: (!is_target).then(|| end(server, Role::Server, from.address)),
             // The slower link bounds the test, and one alone that is known is a bound as well.
             nominal_bps: from.link_bps.into_iter().chain(to.link_bps).min(),
         })
@@ -176,12 +155,11 @@ impl Rounds<'_> {
 
     /// Cell that is awaited of a task.
     pub(super) fn planned_cell(&self, task: &Task, id: crate::TaskId) -> PlannedCell {
-        let (nominal_bps, is_reversed) = (self.nominal_bps(task), self.is_reversed(task));
         PlannedCell {
             task: task.clone(),
             id,
-            nominal_bps,
-            is_reversed,
+            nominal_bps: self.nominal_bps(task),
+            is_reversed: self.is_reversed(task),
         }
     }
 
@@ -228,8 +206,7 @@ impl Rounds<'_> {
 
 /// The congestion control of a variant: `bbr` of `cc=bbr,senders=4`.
 fn congestion(variant: &str) -> Option<String> {
-    variant
-        .split(',')
-        .find_map(|part| part.strip_prefix("cc="))
-        .map(str::to_owned)
+    let mut parts = variant.split(',');
+    let name = parts.find_map(|part| part.strip_prefix("cc="));
+    name.map(str::to_owned)
 }

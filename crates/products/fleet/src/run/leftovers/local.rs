@@ -15,25 +15,36 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The workers of one run, or of all runs.
 pub(super) fn find(run: Option<RunId>) -> Vec<Leftover> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_of_run = |found: &Leftover| run.is_none_or(|run| run == found.run);
-    pids.filter_map(worker)
-        .filter(is_of_run)
-        .take(FOUND_MAX)
-        .collect()
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok());
+        if let Some(worker) = pid.and_then(worker)
+            && run.is_none_or(|run| run == worker.run)
+            && found.len() < FOUND_MAX
+        {
+            found.push(worker);
+        }
+    }
+
+    found
 }
 
 /// Ends workers without an agent; with `are_all` the others too, with their agents.
 pub(super) fn end(found: &mut [Leftover], are_all: bool) {
-    let due = |worker: &&mut Leftover| are_all || worker.agent.is_none();
-    for worker in found.iter_mut().filter(due) {
+    for worker in found {
+        if worker.agent.is_some() && !are_all {
+            continue;
+        }
         let is_worker = |words: &[String]| run_of(words) == Some(worker.run);
-        let agent = worker.agent.and_then(|pid| open(pid, is_agent));
-        let process = open(worker.pid, is_worker);
-        [agent, process].iter().flatten().for_each(end_group);
-        worker.is_ended =
-            Some(!own_command_line(worker.pid).is_some_and(|words| is_worker(&words)));
+        if let Some(agent) = worker.agent.and_then(|pid| open(pid, is_agent)) {
+            end_group(&agent);
+        }
+        if let Some(process) = open(worker.pid, is_worker) {
+            end_group(&process);
+        }
+        let words = own_command_line(worker.pid).unwrap_or_default();
+        worker.is_ended = Some(!is_worker(&words));
     }
 }
 
@@ -68,19 +79,16 @@ fn worker(pid: u32) -> Option<Leftover> {
 
 /// Words of the command line of a process of this user.
 fn own_command_line(pid: u32) -> Option<Vec<String>> {
-    let user = |process: &str| {
-        fs::metadata(format!("/proc/{process}"))
-            .map(|folder| folder.uid())
-            .ok()
-    };
     // The owner of /proc/PID is the effective user of the process (proc_pid(5)).
-    if user(&pid.to_string())? != user("self")? {
+    let of_process = fs::metadata(format!("/proc/{pid}")).ok()?;
+    if of_process.uid() != fs::metadata("/proc/self").ok()?.uid() {
         return None;
     }
 
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words = line.split(|byte| *byte == 0);
     Some(
-        line.split(|byte| *byte == 0)
+        words
             .map(|word| String::from_utf8_lossy(word).into_owned())
             .collect(),
     )
@@ -88,19 +96,18 @@ fn own_command_line(pid: u32) -> Option<Vec<String>> {
 
 /// `linerate fleet worker --run ID`
 fn run_of(words: &[String]) -> Option<RunId> {
-    match words {
-        [_, fleet, worker, option, id, ..]
-            if (&**fleet, &**worker, &**option) == ("fleet", "worker", "--run") =>
-        {
-            id.parse().ok()
-        }
-        _ => None,
+    let [_, fleet, worker, option, id, ..] = words else {
+        return None;
+    };
+    if fleet != "fleet" || worker != "worker" || option != "--run" {
+        return None;
     }
+    id.parse().ok()
 }
 
 /// `linerate fleet agent --stdio`
 fn is_agent(words: &[String]) -> bool {
-    matches!(words, [_, fleet, agent, ..] if (&**fleet, &**agent) == ("fleet", "agent"))
+    matches!(words, [_, fleet, agent, ..] if fleet == "fleet" && agent == "agent")
 }
 
 /// Field 4 of /proc/PID/stat (proc(5)).
@@ -117,28 +124,27 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// Ports of the listening sockets of a process.
 fn ports(pid: u32) -> Vec<u16> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let inode = |link: std::path::PathBuf| {
-        link.to_str()?
-            .strip_prefix("socket:[")?
-            .strip_suffix(']')?
-            .parse::<u64>()
-            .ok()
-    };
-    let inodes: Vec<u64> = entries
-        .filter_map(|entry| inode(fs::read_link(entry.path()).ok()?))
-        .collect();
-    let read =
-        |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
-    let all = [read("tcp"), read("tcp6")].concat();
+    let mut inodes = Vec::new();
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"));
+    for entry in entries.into_iter().flatten().flatten() {
+        let link = fs::read_link(entry.path()).unwrap_or_default();
+        let link = link.to_string_lossy();
+        let socket = link.strip_prefix("socket:[");
+        let inode = socket.and_then(|socket| socket.strip_suffix(']'));
+        inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
+    }
 
-    listening(&all)
-        .filter(|(_, inode)| inodes.contains(inode))
-        .map(|(port, _)| port)
-        .collect()
+    let mut ports = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let table = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        for (port, inode) in listening(&table) {
+            if inodes.contains(&inode) {
+                ports.push(port);
+            }
+        }
+    }
+
+    ports
 }
 
 /// Port and inode of each listening socket of /proc/net/tcp (proc_net(5)).

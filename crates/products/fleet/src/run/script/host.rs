@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::TaskId;
 use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
 use crate::protocol::message::{
-    ArmTask, Hello, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
+    ArmTask, Hello, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
 };
 use linerate_history::run::import::record_of;
 use linerate_store::text;
@@ -21,15 +21,14 @@ const OUTPUT_MAX_BYTES: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     /// Lines for the shell.
-    pub(super) commands: Vec<String>,
+    pub commands: Vec<String>,
     /// Lines of the agent for the coordinator.
-    pub(super) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// The agent has left, or the host cannot be used: why.
-    pub(super) lost: Option<String>,
+    pub lost: Option<String>,
 }
 
 /// The machine, and what it has running.
-#[derive(Debug)]
 pub(super) struct ScriptHost {
     hello: Hello,
     agent: Option<Box<Agent>>,
@@ -42,7 +41,6 @@ pub(super) struct ScriptHost {
 }
 
 /// A test of this host.
-#[derive(Debug)]
 struct Test {
     task: ArmTask,
     local: IpAddr,
@@ -59,12 +57,10 @@ struct Test {
 
 impl ScriptHost {
     pub(super) fn new() -> Self {
+        let (min, max) = (VERSION, VERSION);
         Self {
             hello: Hello {
-                protocol: Versions {
-                    min: VERSION,
-                    max: VERSION,
-                },
+                protocol: Versions { min, max },
                 ..Hello::default()
             },
             agent: None,
@@ -85,16 +81,25 @@ impl ScriptHost {
 
     /// Takes a line of the shell.
     pub(super) fn printed(&mut self, line: &str) -> Outgoing {
+        let mut outgoing = Outgoing::default();
         match shell::read(line) {
             Some(Printed::Fact { name: "ready", .. }) => {
-                return Outgoing {
-                    commands: vec![shell::BEGIN.to_owned()],
-                    ..Outgoing::default()
-                };
+                outgoing.commands.push(shell::BEGIN.to_owned());
+                return outgoing;
             }
-            Some(Printed::Fact { name: "end", .. }) if self.agent.is_none() => return self.begin(),
+            Some(Printed::Fact { name: "end", .. }) if self.agent.is_none() => {
+                if self.hello.version.is_empty() {
+                    outgoing.lost = Some("iperf3 is not installed".to_owned());
+                    return outgoing;
+                }
+                self.begin();
+            }
             Some(Printed::Fact { name, value }) => self.fact(name, value),
-            Some(Printed::Pid { task, pid }) => self.started(task, pid),
+            Some(Printed::Pid { task, pid }) => {
+                if let Some(test) = self.test(task) {
+                    test.pid = Some(pid);
+                }
+            }
             Some(Printed::Output { task, text }) => self.output(task, text),
             Some(Printed::Exit { task, code }) => self.exited(task, code),
             None => {}
@@ -107,14 +112,13 @@ impl ScriptHost {
     pub(super) fn timeout(&mut self, now_ns: u64) -> Outgoing {
         let mut commands = Vec::new();
         let run = self.agent.as_ref().and_then(|agent| agent.run());
-
         for test in &mut self.tests {
-            let (Some(run), Some(_)) = (run, test.begin_at_ns.take_if(|at_ns| now_ns >= *at_ns))
-            else {
-                continue;
-            };
-            test.is_sent = true;
-            commands.push(shell::client(run, &test.task, test.local));
+            if let Some(run) = run
+                && test.begin_at_ns.take_if(|at_ns| now_ns >= *at_ns).is_some()
+            {
+                test.is_sent = true;
+                commands.push(shell::client(run, &test.task, test.local));
+            }
         }
 
         if let Some(agent) = &mut self.agent {
@@ -123,15 +127,15 @@ impl ScriptHost {
 
         let mut outgoing = self.act();
         // Starts precede all other commands, because each is due at a time.
-        outgoing.commands.splice(0..0, commands);
+        commands.append(&mut outgoing.commands);
+        outgoing.commands = commands;
         outgoing
     }
 
     pub(super) fn deadline_ns(&self) -> Option<u64> {
         let tests = self.tests.iter().filter_map(|test| test.begin_at_ns);
-        tests
-            .chain(self.agent.as_ref().and_then(|agent| agent.poll_timeout()))
-            .min()
+        let agent = self.agent.as_ref().and_then(|agent| agent.poll_timeout());
+        tests.chain(agent).min()
     }
 
     fn fact(&mut self, name: &str, value: &str) {
@@ -151,22 +155,12 @@ impl ScriptHost {
     }
 
     /// All facts are there.
-    fn begin(&mut self) -> Outgoing {
-        if self.hello.version.is_empty() {
-            return Outgoing {
-                lost: Some("iperf3 is not installed".to_owned()),
-                ..Outgoing::default()
-            };
-        }
-
+    fn begin(&mut self) {
         // Clocks of hosts are not read: starts are commands of this one.
-        (self.hello.mono_ns, self.hello.unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
-        self.agent = Some(Box::new(Agent::new(
-            clock::monotonic_ns(),
-            Service::Stream,
-            self.hello.clone(),
-        )));
-        self.act()
+        let now_ns = clock::monotonic_ns();
+        (self.hello.mono_ns, self.hello.unix_ns) = (now_ns, clock::unix_ns());
+        let agent = Agent::new(now_ns, Service::Stream, self.hello.clone());
+        self.agent = Some(Box::new(agent));
     }
 
     /// Carries out actions until nothing is left to do.
@@ -222,12 +216,8 @@ impl ScriptHost {
             Action::StopTask { task, .. } => {
                 self.stop_tests(|test| test.task.task == task, outgoing);
             }
-            Action::StopRound { round, .. } => {
-                self.stop = Some(Some(round));
-                self.stop_tests(|_| true, outgoing);
-            }
-            Action::StopAll { .. } => {
-                self.stop = Some(None);
+            Action::Stop { round, .. } => {
+                self.stop = Some(round);
                 self.stop_tests(|_| true, outgoing);
             }
             Action::Leave(reason) => outgoing.lost = Some(format!("{reason:?}")),
@@ -237,48 +227,39 @@ impl ScriptHost {
 
     fn start(&mut self, task: ArmTask, outgoing: &mut Outgoing) {
         self.is_arming = true;
-        let own = self
-            .plan
-            .iter()
-            .flat_map(|plan| &plan.addresses)
-            .find(|own| own.path == task.path);
-        let (Some(local), Some(run)) = (
-            own.map(|own| own.address),
-            self.agent.as_ref().and_then(|agent| agent.run()),
-        ) else {
-            return self.give(Input::ArmFailed {
-                text: format!("path {}: no address", task.path),
-            });
+        let run = self.agent.as_ref().and_then(|agent| agent.run());
+        let mut own = self.plan.iter().flat_map(|plan| &plan.addresses);
+        let own = own.find(|own| own.path == task.path);
+        let (Some(own), Some(run)) = (own, run) else {
+            let text = format!("path {}: no address", task.path);
+            return self.give(Input::ArmFailed { text });
         };
 
-        if !task.is_client() {
+        let (local, is_client) = (own.address, task.is_client());
+        if !is_client {
             outgoing.commands.push(shell::server(run, &task, local));
         }
-
-        let (is_ready, is_sent) = (task.is_client(), !task.is_client());
-        let (begin_at_ns, started_ns, output) = (None, None, String::new());
         self.tests.push(Test {
             task,
             local,
             pid: None,
-            is_ready,
-            begin_at_ns,
-            is_sent,
-            started_ns,
-            output,
+            is_ready: is_client,
+            begin_at_ns: None,
+            is_sent: !is_client,
+            started_ns: None,
+            output: String::new(),
         });
     }
 
     /// Ends tests: processes by signal, clients that have not begun at once.
     fn stop_tests(&mut self, is_meant: impl Fn(&Test) -> bool, outgoing: &mut Outgoing) {
-        let pids = self
-            .tests
-            .iter()
-            .filter(|test| is_meant(test))
-            .filter_map(|test| test.pid);
-        outgoing.commands.extend(pids.map(shell::kill));
-        self.tests
-            .retain(|test| !is_meant(test) || test.pid.is_some() || test.is_sent);
+        self.tests.retain(|test| {
+            if !is_meant(test) {
+                return true;
+            }
+            outgoing.commands.extend(test.pid.map(shell::kill));
+            test.pid.is_some() || test.is_sent
+        });
     }
 
     /// Input that is due after all tests together.
@@ -296,29 +277,24 @@ impl ScriptHost {
         self.tests.iter_mut().find(|test| test.task.task == task)
     }
 
-    fn started(&mut self, task: TaskId, pid: u32) {
-        if let Some(test) = self.test(task) {
-            test.pid = Some(pid);
-        }
-    }
-
     fn output(&mut self, task: TaskId, text: &str) {
         let Some(test) = self.test(task) else { return };
         // iperf3 prints `Server listening on PORT` once its socket is bound.
         test.is_ready |= text.contains("listening");
 
         if test.output.len() + text.len() < OUTPUT_MAX_BYTES {
-            test.output.push_str(text);
-            test.output.push('\n');
+            test.output += text;
+            test.output += "\n";
         }
 
-        let is_open = test.started_ns.is_none() && !test.task.is_client();
-        let Some(length_ns) = shell::first_interval_ns(text).filter(|_| is_open) else {
-            return;
-        };
-        let at_ns = clock::monotonic_ns().saturating_sub(length_ns);
-        test.started_ns = Some(at_ns);
-        self.give(Input::Started { task, at_ns });
+        if test.started_ns.is_none()
+            && !test.task.is_client()
+            && let Some(length_ns) = shell::first_interval_ns(text)
+        {
+            let at_ns = clock::monotonic_ns().saturating_sub(length_ns);
+            test.started_ns = Some(at_ns);
+            self.give(Input::Started { task, at_ns });
+        }
     }
 
     fn exited(&mut self, task: TaskId, code: i32) {
@@ -335,50 +311,33 @@ impl ScriptHost {
 impl Test {
     /// The end of this test, with its record where the report is readable.
     fn finish(self, code: i32) -> Finish {
-        let (task, started_ns) = (self.task.task, self.started_ns);
-        let failed = |reason: String| {
-            let end = TaskEnd {
-                outcome: Outcome::Failed,
-                started_ns,
-                ..TaskEnd::aborted(&reason)
-            };
-            Finish::without_record(task, end)
-        };
-
-        let done = TaskEnd {
-            started_ns,
-            ..TaskEnd::done()
-        };
-        if self.task.role == Role::Server {
-            return match code {
-                0 => Finish::without_record(task, done),
-                _ => failed(self.last_line(code)),
-            };
+        let mut end = TaskEnd::done();
+        let mut record = String::new();
+        let found = record_of(&self.output);
+        match found {
+            _ if code != 0 => end = TaskEnd::failed(&self.last_line(code), None),
+            _ if self.task.role == Role::Server => {}
+            Some((found, summary)) => {
+                (end.bytes, end.elapsed_ns) = totals(&summary);
+                record = text::write(&found);
+            }
+            None => end = TaskEnd::failed(&self.last_line(code), None),
         }
 
-        let Some((record, summary)) = record_of(&self.output).filter(|_| code == 0) else {
-            return failed(self.last_line(code));
-        };
-        let (bytes, elapsed_ns) = totals(&summary);
+        end.started_ns = self.started_ns;
         Finish {
-            task,
-            end: TaskEnd {
-                bytes,
-                elapsed_ns,
-                ..done
-            },
-            record: text::write(&record),
+            task: self.task.task,
+            end,
+            record,
         }
     }
 
     /// `iperf3: error - unable to connect to server`
     fn last_line(&self, code: i32) -> String {
-        let error = self
-            .output
-            .lines()
-            .rev()
-            .find(|line| line.contains("error"));
-        let text = error.map(|line| line.trim().trim_matches([',', '"']).to_owned());
-        text.unwrap_or_else(|| format!("iperf3 ended with {code}"))
+        let mut lines = self.output.lines().rev();
+        match lines.find(|line| line.contains("error")) {
+            Some(line) => line.trim().trim_matches([',', '"']).to_owned(),
+            None => format!("iperf3 ended with {code}"),
+        }
     }
 }

@@ -21,7 +21,7 @@ const OVERTIME_S: u64 = 5;
 const INTERVALS: f64 = 40.0;
 
 /// A line of the shell.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Printed<'a> {
     /// A fact of the host.
     Fact { name: &'a str, value: &'a str },

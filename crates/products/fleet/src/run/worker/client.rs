@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use crate::protocol::message::ArmTask;
 use linerate_model::record::RunId;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
 use linerate_model::{EndCondition, TestSpec};
 
-use super::input::WorkerInput;
+use super::lines::WorkerInput;
 use super::lines::{ClientTask, FromWorker, ToWorker, emit};
 use super::task_events::TaskEvents;
 use linerate_engine::dialect::iperf3::client;
@@ -26,10 +25,15 @@ const INTERVALS: u32 = 40;
 /// Awaits the start, runs the test and reports it. Returns at the end of the input as well.
 pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
     let mut spec = client_spec(task);
-    emit(&FromWorker::Ready {
-        task: task.task.task,
-    });
-    let Some(at_ns) = begin(input) else { return };
+    let id = task.task.task;
+    emit(&FromWorker::Ready { task: id });
+    let at_ns = loop {
+        match input.next_until(None) {
+            Some(ToWorker::Begin { at_ns }) => break at_ns,
+            Some(_) => {}
+            None => return,
+        }
+    };
 
     // The wait ends early at the end of the input, which the test notices as well.
     let _ = input.next_until(Some(at_ns.saturating_sub(CONNECT_AHEAD_NS)));
@@ -39,60 +43,40 @@ pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
     events.finish(result.outcome);
 }
 
-/// Waits for the start.
-fn begin(input: &WorkerInput) -> Option<u64> {
-    loop {
-        match input.next_until(None)? {
-            ToWorker::Begin { at_ns } => return Some(at_ns),
-            _ => continue,
-        }
-    }
-}
-
 /// The test of a task.
-pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
+fn client_spec(task: &ClientTask) -> ClientSpec {
     let ClientTask { task, local } = task;
+    let time = Duration::from_millis(task.time_ms);
     let mut options = LocalOptions {
         port: task.port,
-        interval: Some(interval(task)),
+        interval: Some((time / INTERVALS).max(INTERVAL_MIN)),
         ..LocalOptions::default()
     };
     // The server admits the partners of a round by address.
     options.bind.host = Some(local.to_string());
 
-    ClientSpec {
-        connect_timeout: Some(CONNECT_TIMEOUT),
-        ..ClientSpec::new(task.peer.to_string(), options, test_spec(task))
-    }
-}
-
-/// Time between two intervals of the record of a task.
-fn interval(task: &ArmTask) -> Duration {
-    (Duration::from_millis(task.time_ms) / INTERVALS).max(INTERVAL_MIN)
-}
-
-fn test_spec(task: &ArmTask) -> TestSpec {
     let mut test = TestSpec {
         direction: task.direction(),
         streams: task.streams,
-        end: EndCondition::Duration(Duration::from_millis(task.time_ms)),
+        end: EndCondition::Duration(time),
         omit: Duration::from_millis(task.omit_ms),
         ..TestSpec::default()
     };
-
     // The rate of a task is that of all streams, the rate of a test that of one.
-    test.pacing.rate_bps = task
-        .rate_bps
-        .map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
+    let streams = u64::from(task.streams.max(1));
+    test.pacing.rate_bps = task.rate_bps.map(|bps| (bps / streams).max(1));
     test.socket.congestion = task.congestion.clone();
 
-    test
+    ClientSpec {
+        connect_timeout: Some(CONNECT_TIMEOUT),
+        ..ClientSpec::new(task.peer.to_string(), options, test)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::TaskId;
-    use crate::protocol::message::Role;
+    use crate::protocol::message::{ArmTask, Role};
     use linerate_model::Direction;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use linerate_model::{
 use linerate_sys::sendfile_source::SourceFile;
 
 use super::client::INTERVAL_MIN;
-use super::input::WorkerInput;
+use super::lines::WorkerInput;
 use super::lines::{FromWorker, ServerTask, ToWorker, emit};
 use super::task_events::TaskEvents;
 use linerate_model::outcome::failure;
@@ -51,12 +51,12 @@ impl Expected {
     /// not reported.
     fn forget(&self, task: TaskId) {
         self.waiting.borrow_mut().retain(|known| known.task != task);
-        self.running.borrow_mut().retain(|running| {
+        for running in self.running.borrow().iter() {
             if running.task == task {
                 running.is_forgotten.set(true);
             }
-            running.task != task
-        });
+        }
+        self.running.borrow_mut().retain(|known| known.task != task);
     }
 
     /// The task of a client, by its address and what it requests.
@@ -80,9 +80,8 @@ impl Expected {
     }
 
     fn end(&self, ended: &Running) {
-        self.running
-            .borrow_mut()
-            .retain(|running| !Rc::ptr_eq(&running.is_forgotten, &ended.is_forgotten));
+        let mut running = self.running.borrow_mut();
+        running.retain(|running| !Rc::ptr_eq(&running.is_forgotten, &ended.is_forgotten));
     }
 }
 
@@ -91,7 +90,10 @@ impl Expected {
 /// # Errors
 /// Why it does not listen, or what ended it.
 pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<(), Failure> {
-    let admitted = Admitted::none()?;
+    // The list of admitted addresses, none so far: a file without a name, which the server reads
+    // through its descriptor.
+    let file = SourceFile::filled("admitted", b"").map_err(|error| failure(&error))?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()));
     let expected: Rc<Expected> = Rc::default();
     let mut reporter = Tests {
         run,
@@ -99,7 +101,7 @@ pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<
         is_listening: false,
     };
 
-    let path = admitted.path();
+    let admitted = path.clone();
     input.set_follow(Box::new(move |line| follow(line, &expected, &admitted)));
     let mut outcome = Err(failure(&"no free port"));
 
@@ -109,12 +111,8 @@ pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<
             continue;
         }
 
-        outcome = server::run(
-            &spec(task.address, port, path.clone()),
-            PeerRequests::default(),
-            &mut reporter,
-            input,
-        );
+        let spec = spec(task.address, port, path.clone());
+        outcome = server::run(&spec, PeerRequests::default(), &mut reporter, input);
         if reporter.is_listening || input.is_over() {
             break;
         }
@@ -139,52 +137,29 @@ fn spec(address: IpAddr, port: u16, admitted: PathBuf) -> ServerSpec {
 }
 
 /// Executes a line of the agent; true when the admitted addresses have changed.
-fn follow(line: ToWorker, expected: &Rc<Expected>, admitted: &Admitted) -> bool {
+fn follow(line: ToWorker, expected: &Rc<Expected>, admitted: &Path) -> bool {
     match line {
         ToWorker::Admit(addresses) => {
-            let is_written = admitted.write(&addresses).is_ok();
-            if is_written {
-                emit(&FromWorker::Admitted);
+            let mut lines = String::new();
+            for address in addresses {
+                lines += &format!("{address}\n");
             }
-            is_written
+            if fs::write(admitted, lines).is_err() {
+                return false;
+            }
+            emit(&FromWorker::Admitted);
+            return true;
         }
         ToWorker::Expect(task) => {
             let id = task.task;
             expected.waiting.borrow_mut().push(*task);
             emit(&FromWorker::Ready { task: id });
-            false
         }
-        ToWorker::Forget(task) => {
-            expected.forget(task);
-            false
-        }
-        ToWorker::Client(_) | ToWorker::Begin { .. } | ToWorker::Server(_) => false,
-    }
-}
-
-/// The list of admitted addresses: a file without a name, which the server reads through its
-/// descriptor.
-struct Admitted(SourceFile);
-
-impl Admitted {
-    /// A list that admits no address.
-    fn none() -> Result<Self, Failure> {
-        SourceFile::filled("admitted", b"")
-            .map(Self)
-            .map_err(|error| failure(&error))
+        ToWorker::Forget(task) => expected.forget(task),
+        ToWorker::Client(_) | ToWorker::Begin { .. } | ToWorker::Server(_) => {}
     }
 
-    fn path(&self) -> PathBuf {
-        format!("/proc/self/fd/{}", self.0.as_fd().as_raw_fd()).into()
-    }
-
-    fn write(&self, addresses: &[IpAddr]) -> io::Result<()> {
-        let lines: String = addresses
-            .iter()
-            .map(|address| format!("{address}\n"))
-            .collect();
-        fs::write(self.path(), lines)
-    }
+    false
 }
 
 /// Makes a receiver of events for each test.
@@ -226,18 +201,15 @@ struct Test {
 
 impl Test {
     fn accept(&mut self, header: &TestHeader) -> Result<(), SinkError> {
-        let wanted = (
-            header.spec.transport,
-            header.spec.direction,
-            header.spec.streams,
-        );
-        let is_this = |task: &ArmTask| (Transport::Tcp, task.direction(), task.streams) == wanted;
-        let peer = header.peer_host.parse::<IpAddr>().ok();
-        let (task, running) = peer
-            .and_then(|peer| self.expected.accept(peer, is_this))
-            .ok_or_else(refused)?;
+        let spec = &header.spec;
+        let peer = header.peer_host.parse().map_err(|_| refused())?;
+        let accepted = self.expected.accept(peer, |task| {
+            spec.transport == Transport::Tcp
+                && spec.direction == task.direction()
+                && spec.streams == task.streams
+        });
+        let (task, running) = accepted.ok_or_else(refused)?;
         self.accepted = Some((TaskEvents::new(self.run, &task), running));
-
         Ok(())
     }
 }

@@ -38,11 +38,9 @@ impl TaskEvents {
     /// The test has ended: writes its record and its end.
     pub(super) fn finish(mut self, outcome: Result<(), Failure>) {
         if let Err(failure) = outcome {
-            let is_interrupted = failure.kind == FailureKind::Interrupted;
-            self.end.outcome = if is_interrupted {
-                Outcome::Aborted
-            } else {
-                Outcome::Failed
+            self.end.outcome = match failure.kind {
+                FailureKind::Interrupted => Outcome::Aborted,
+                _ => Outcome::Failed,
             };
             self.end.reason = Some(failure.message);
         }
@@ -55,10 +53,8 @@ impl TaskEvents {
             end.leave_out_record();
         } else {
             for piece in pieces(&record) {
-                emit(&FromWorker::Record {
-                    task,
-                    piece: piece.to_owned(),
-                });
+                let piece = piece.to_owned();
+                emit(&FromWorker::Record { task, piece });
             }
         }
 
@@ -102,10 +98,8 @@ impl EventSink for TaskEvents {
             Event::TestStarted { at_monotonic_ns } => {
                 let at_ns = at_monotonic_ns.unwrap_or_else(clock::monotonic_ns);
                 self.end.started_ns = Some(at_ns);
-                emit(&FromWorker::Started {
-                    task: self.task.task,
-                    at_ns,
-                });
+                let task = self.task.task;
+                emit(&FromWorker::Started { task, at_ns });
             }
             Event::Summary(summary) => (self.end.bytes, self.end.elapsed_ns) = totals(summary),
             _ => {}
@@ -118,13 +112,16 @@ impl EventSink for TaskEvents {
 /// Payload that arrived in both directions, or left where the other end did not report, and the
 /// measured time.
 pub(in crate::run) fn totals(summary: &Summary) -> (u64, u64) {
-    let counted = |flow| measure::received(summary, flow).or_else(|| measure::sent(summary, flow));
-    let directions = [Flow::Forward, Flow::Reverse]
-        .into_iter()
-        .filter_map(counted);
-    directions.fold((0, 0), |(bytes, ns), one| {
-        (bytes.saturating_add(one.bytes), ns.max(one.duration_ns))
-    })
+    let (mut bytes, mut ns) = (0_u64, 0);
+    for flow in [Flow::Forward, Flow::Reverse] {
+        let received = measure::received(summary, flow);
+        if let Some(one) = received.or_else(|| measure::sent(summary, flow)) {
+            bytes = bytes.saturating_add(one.bytes);
+            ns = one.duration_ns.max(ns);
+        }
+    }
+
+    (bytes, ns)
 }
 
 /// The start is no part of what is measured.
@@ -139,18 +136,21 @@ fn spec_key(trial: &Trial) -> String {
 }
 
 /// A text in pieces of at most [`PIECE_MAX_BYTES`].
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
     let mut rest = text;
-    std::iter::from_fn(move || {
+    while !rest.is_empty() {
         let mut len = rest.len().min(PIECE_MAX_BYTES);
         while !rest.is_char_boundary(len) {
             len -= 1;
         }
 
         let (piece, behind) = rest.split_at(len);
+        pieces.push(piece);
         rest = behind;
-        (!piece.is_empty()).then_some(piece)
-    })
+    }
+
+    pieces
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
             "x".repeat(200_000),
             "ä".repeat(70_001),
         ] {
-            let pieces: Vec<&str> = pieces(&text).collect();
+            let pieces = pieces(&text);
             assert_eq!(pieces.concat(), text);
             assert!(pieces.iter().all(|piece| piece.len() <= PIECE_MAX_BYTES));
         }

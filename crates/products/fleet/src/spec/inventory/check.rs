@@ -1,11 +1,9 @@
 //! Rules that hold for inventories of all formats.
 
 use std::collections::HashMap;
-use std::hash::Hash;
-
-use crate::HostId;
 
 use super::{HOSTS_MAX, Host, Inventory, InventoryError, LABELS_MAX, PATHS_MAX, Reach};
+use crate::protocol::message::is_name;
 
 /// Longest destination and label in bytes.
 const TEXT_MAX_BYTES: usize = 255;
@@ -19,30 +17,22 @@ const TEXT_MAX_BYTES: usize = 255;
 /// The first host that does not, or that has the name or the address of another one.
 pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> {
     if inventory.hosts.len() > HOSTS_MAX {
-        return Err(InventoryError::new(
-            None,
-            format!("more than {HOSTS_MAX} hosts"),
-        ));
+        let text = format!("more than {HOSTS_MAX} hosts");
+        return Err(InventoryError::new(None, text));
     }
 
-    inventory.hosts.iter().try_for_each(host)?;
-    let hosts = &inventory.hosts;
-    // Ids differ in any case: they name files.
-    let name = |host: &Host| vec![host.id.as_str().to_ascii_lowercase()];
-    unique(hosts, name, |id, _, first| {
-        format!("host {id} is the same as {first}")
-    })?;
-    unique(
-        hosts,
-        |host| host.paths.iter().collect(),
-        |id, (path, address), first| {
-            format!("host {id}: {address} of path {path} is that of {first}")
-        },
-    )?;
-    // One server under two names would have two tests at a time.
-    unique(hosts, servers, |id, server, first| {
-        format!("host {id}: {server} is the server of {first}")
-    })?;
+    let mut seen: HashMap<String, &Host> = HashMap::new();
+    for host in &inventory.hosts {
+        check(host)?;
+        for (key, text) in unique(host) {
+            let Some(first) = seen.insert(key, host) else {
+                continue;
+            };
+            let line = first.line.map(|line| format!(" in line {line}"));
+            let text = format!("{text} host {}{}", first.id, line.unwrap_or_default());
+            return Err(InventoryError::new(host.line, text));
+        }
+    }
     inventory
         .hosts
         .sort_by_key(|host| matches!(host.reach, Reach::Server(_)));
@@ -50,40 +40,31 @@ pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> 
     Ok(inventory)
 }
 
-fn servers(host: &Host) -> Vec<&String> {
-    match &host.reach {
-        Reach::Server(server) => vec![server],
-        Reach::Ssh(_) => Vec::new(),
-    }
-}
+/// What no other host has, and the begin of the text where one does.
+fn unique(host: &Host) -> Vec<(String, String)> {
+    let id = &host.id;
+    // Ids differ in any case: they name files.
+    let key = id.as_str().to_ascii_lowercase();
+    let mut keys = vec![(key, format!("host {id} is the same as"))];
 
-/// No host has a key of another one. `text` says so of a host, its key and the other host.
-fn unique<'a, K: Hash + Eq + Clone>(
-    hosts: &'a [Host],
-    keys: impl Fn(&'a Host) -> Vec<K>,
-    text: impl Fn(&HostId, K, String) -> String,
-) -> Result<(), InventoryError> {
-    let mut seen: HashMap<K, &Host> = HashMap::new();
-    for host in hosts {
-        for key in keys(host) {
-            let Some(first) = seen.insert(key.clone(), host) else {
-                continue;
-            };
-            let line = first.line.map(|line| format!(" in line {line}"));
-            let first = format!("host {}{}", first.id, line.unwrap_or_default());
-            return Err(InventoryError::new(host.line, text(&host.id, key, first)));
-        }
+    for (path, address) in &host.paths {
+        let text = format!("host {id}: {address} of path {path} is that of");
+        keys.push((format!("{path} {address}"), text));
     }
 
-    Ok(())
+    // One server under two names would have two tests at a time.
+    if let Reach::Server(server) = &host.reach {
+        let text = format!("host {id}: {server} is the server of");
+        keys.push((format!("= {server}"), text));
+    }
+
+    keys
 }
 
-fn host(host: &Host) -> Result<(), InventoryError> {
+fn check(host: &Host) -> Result<(), InventoryError> {
     let wrong = |text: String| {
-        Err(InventoryError::new(
-            host.line,
-            format!("host {}: {text}", host.id),
-        ))
+        let text = format!("host {}: {text}", host.id);
+        Err(InventoryError::new(host.line, text))
     };
     if host.paths.len() > PATHS_MAX {
         return wrong(format!("more than {PATHS_MAX} paths"));
@@ -96,33 +77,28 @@ fn host(host: &Host) -> Result<(), InventoryError> {
     if !is_destination(destination) {
         return wrong(format!("{destination:?} is no destination"));
     }
-    if matches!(&host.reach, Reach::Server(server) if host_port(server).is_none()) {
+    if matches!(host.reach, Reach::Server(_)) && host_port(destination).is_none() {
         return wrong(format!(
             "{destination:?} is no HOST:PORT; example: 10.0.0.250:5201"
         ));
     }
 
-    for text in host
-        .labels
-        .iter()
-        .flat_map(|(name, value)| [name, value])
-        .chain(&host.rack)
-    {
+    let labels = host.labels.keys().chain(host.labels.values());
+    for text in labels.chain(&host.rack) {
         if text.len() > TEXT_MAX_BYTES || text.chars().any(char::is_control) {
             return wrong(format!("{text:?} is too long or has control characters"));
         }
     }
 
-    match host
-        .paths
-        .keys()
-        .find(|path| !crate::protocol::message::is_name(path, 32))
-    {
-        Some(path) => wrong(format!(
-            "{path:?} is no name of a path: 1 to 32 of A-Z a-z 0-9 _ -"
-        )),
-        None => Ok(()),
+    for path in host.paths.keys() {
+        if !is_name(path, 32) {
+            return wrong(format!(
+                "{path:?} is no name of a path: 1 to 32 of A-Z a-z 0-9 _ -"
+            ));
+        }
     }
+
+    Ok(())
 }
 
 /// Name or address, and port, of `HOST:PORT` or `[ADDRESS]:PORT`.

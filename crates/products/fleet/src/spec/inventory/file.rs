@@ -1,12 +1,10 @@
 //! The project's own inventory: a TOML file whose unknown keys are errors.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::nearest::nearest;
 use super::range::expand;
 use super::{
     Control, HOSTS_MAX, Host, Inventory, InventoryError, PORTS_DEFAULT, Rack, Reach, check,
@@ -35,34 +33,37 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
         }
     }
 
-    let racks = racks(text, &file.racks)?;
-    // Racks need no tables where none is described.
-    let unknown = hosts.iter().find(|host| {
-        host.rack
-            .as_ref()
-            .is_some_and(|rack| !racks.is_empty() && !racks.contains_key(rack))
-    });
-    if let Some(host) = unknown {
-        let text = format!(
-            "host {}: rack {:?} has no table [racks.…]",
-            host.id,
-            host.rack.as_deref().unwrap_or_default()
-        );
-        return Err(InventoryError::new(host.line, text));
+    let mut racks = BTreeMap::new();
+    for (name, entry) in file.racks {
+        let rack = Rack {
+            uplink_bps: value(text, entry.uplink, "rate; example: 40G", rate_bps)?,
+            crossing: entry.crossing,
+        };
+        racks.insert(name, rack);
     }
 
-    let (name, ports, control) = fleet(text, file.fleet)?;
+    for host in &hosts {
+        // Racks need no tables where none is described.
+        if let Some(rack) = &host.rack
+            && !racks.is_empty()
+            && !racks.contains_key(rack)
+        {
+            let text = format!("host {}: rack {rack:?} has no table [racks.…]", host.id);
+            return Err(InventoryError::new(host.line, text));
+        }
+    }
+
+    let fleet = file.fleet;
     // An inventory that names test addresses has a network apart from that of ssh.
-    let has_paths = hosts.iter().any(|host| !host.paths.is_empty());
-    let control = control.unwrap_or(if has_paths {
-        Control::Separate
-    } else {
-        Control::Shared
-    });
+    let control = match fleet.control {
+        Some(control) => control,
+        None if hosts.iter().any(|host| !host.paths.is_empty()) => Control::Separate,
+        None => Control::Shared,
+    };
 
     check::inventory(Inventory {
-        name,
-        ports,
+        name: value(text, fleet.name, SITE, site)?,
+        ports: value(text, fleet.ports, PORTS, ports_of)?.unwrap_or(PORTS_DEFAULT),
         control,
         racks,
         hosts,
@@ -134,6 +135,23 @@ fn line_at(text: &str, offset: usize) -> usize {
         .count()
 }
 
+/// The candidate with the fewest edits, if they are few.
+fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let with_edits = candidates
+        .into_iter()
+        .map(|candidate| (edits(name, candidate), candidate));
+    let (count, candidate) = with_edits.min()?;
+    (count <= name.chars().count().max(3) / 2).then_some(candidate)
+}
+
+/// Longer names are compared by their begin: the time grows with the product of the lengths.
+const LENGTH_MAX: usize = 64;
+
+fn edits(from: &str, to: &str) -> usize {
+    let [from, to] = [from, to].map(|name| name.chars().take(LENGTH_MAX).collect::<String>());
+    strsim::levenshtein(&from, &to)
+}
+
 /// The hosts of an entry: its name is a range, and other ranges have as many values or one.
 fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError> {
     let wrong = |text: String| InventoryError::new(Some(line), text);
@@ -143,42 +161,40 @@ fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError>
 
     let names = expand(&entry.name).map_err(|error| wrong(format!("name: {error}")))?;
     let mut hosts = Vec::with_capacity(names.len());
-
     for name in &names {
-        hosts.push(Host {
-            labels: entry.labels.clone(),
-            ..Host::named(name, Some(line))?
-        });
+        let mut host = Host::named(name, Some(line))?;
+        host.labels.clone_from(&entry.labels);
+        hosts.push(host);
     }
 
-    let paired = |key: &str, pattern: &Option<String>| {
-        pattern.as_ref().map_or(Ok(Vec::new()), |pattern| {
-            values_for(names.len(), pattern).map_err(|text| wrong(format!("{key}: {text}")))
-        })
+    let paired = |key: &str, pattern: &str| {
+        values_for(names.len(), pattern).map_err(|text| wrong(format!("{key}: {text}")))
     };
-    for (host, destination) in hosts.iter_mut().zip(paired("ssh", &entry.ssh)?) {
-        host.reach = Reach::Ssh(destination);
+    if let Some(pattern) = &entry.ssh {
+        for (host, destination) in hosts.iter_mut().zip(paired("ssh", pattern)?) {
+            host.reach = Reach::Ssh(destination);
+        }
     }
 
-    for (host, address) in hosts.iter_mut().zip(paired("server", &entry.server)?) {
-        host.reach = Reach::Server(address);
+    if let Some(pattern) = &entry.server {
+        for (host, address) in hosts.iter_mut().zip(paired("server", pattern)?) {
+            host.reach = Reach::Server(address);
+        }
     }
 
-    for (host, rack) in hosts.iter_mut().zip(paired("rack", &entry.rack)?) {
-        host.rack = Some(rack);
+    if let Some(pattern) = &entry.rack {
+        for (host, rack) in hosts.iter_mut().zip(paired("rack", pattern)?) {
+            host.rack = Some(rack);
+        }
     }
 
     for (path, pattern) in &entry.paths {
-        let place = |text: String| wrong(format!("paths.{path}: {text}"));
-        for (host, address) in hosts
-            .iter_mut()
-            .zip(values_for(names.len(), pattern).map_err(place)?)
-        {
-            let parsed: Result<IpAddr, _> = address.parse();
-            host.paths.insert(
-                path.clone(),
-                parsed.map_err(|_| place(format!("{address:?} is no address")))?,
-            );
+        let key = format!("paths.{path}");
+        for (host, text) in hosts.iter_mut().zip(paired(&key, pattern)?) {
+            let address = text
+                .parse()
+                .map_err(|_| wrong(format!("{key}: {text:?} is no address")))?;
+            host.paths.insert(path.clone(), address);
         }
     }
 
@@ -187,7 +203,7 @@ fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError>
 
 /// One value for each of `count` names.
 fn values_for(count: usize, pattern: &str) -> Result<Vec<String>, String> {
-    let values = expand(pattern).map_err(|error| error.to_string())?;
+    let values = expand(pattern)?;
     match values.as_slice() {
         [one] => Ok(vec![one.clone(); count]),
         _ if values.len() == count => Ok(values),
@@ -195,66 +211,33 @@ fn values_for(count: usize, pattern: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn fleet(
+/// A value with a form of its own.
+fn value<T>(
     text: &str,
-    fleet: Fleet,
-) -> Result<(Option<String>, Ports, Option<Control>), InventoryError> {
-    let wrong = |value: &Spanned<String>, expected: &str| {
-        let line = line_at(text, value.span().start);
-        InventoryError::new(
-            Some(line),
-            format!("{:?} is no {expected}", value.get_ref()),
-        )
+    value: Option<Spanned<String>>,
+    expected: &str,
+    parse: fn(&str) -> Option<T>,
+) -> Result<Option<T>, InventoryError> {
+    let Some(value) = value else {
+        return Ok(None);
     };
-    let name = fleet.name.map(|name| {
-        if is_site(name.get_ref()) {
-            Ok(name)
-        } else {
-            Err(wrong(&name, SITE))
-        }
-    });
+    let parsed = parse(value.get_ref());
+    if parsed.is_none() {
+        let line = line_at(text, value.span().start);
+        let text = format!("{:?} is no {expected}", value.get_ref());
+        return Err(InventoryError::new(Some(line), text));
+    }
 
-    let ports = fleet
-        .ports
-        .map(|value| ports_of(value.get_ref()).ok_or_else(|| wrong(&value, PORTS)));
-    Ok((
-        name.transpose()?.map(Spanned::into_inner),
-        ports.transpose()?.unwrap_or(PORTS_DEFAULT),
-        fleet.control,
-    ))
+    Ok(parsed)
 }
 
 const SITE: &str = "name of a site: 1 to 32 of a-z 0-9 -";
 const PORTS: &str = "range of ports; example: 5201-5209";
-const RATE: &str = "rate; example: 40G";
 
-fn racks(
-    text: &str,
-    entries: &BTreeMap<String, RackEntry>,
-) -> Result<BTreeMap<String, Rack>, InventoryError> {
-    let mut racks = BTreeMap::new();
-    for (name, entry) in entries {
-        let uplink_bps = entry.uplink.as_ref().map(|value| {
-            let line = line_at(text, value.span().start);
-            let wrong =
-                || InventoryError::new(Some(line), format!("{:?} is no {RATE}", value.get_ref()));
-            rate_bps(value.get_ref()).ok_or_else(wrong)
-        });
-        racks.insert(
-            name.clone(),
-            Rack {
-                uplink_bps: uplink_bps.transpose()?,
-                crossing: entry.crossing,
-            },
-        );
-    }
-
-    Ok(racks)
-}
-
-fn is_site(text: &str) -> bool {
+fn site(text: &str) -> Option<String> {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=32).contains(&text.len()) && text.bytes().all(is_allowed)
+    let is_site = (1..=32).contains(&text.len()) && text.bytes().all(is_allowed);
+    is_site.then(|| text.to_owned())
 }
 
 fn ports_of(text: &str) -> Option<Ports> {
@@ -280,4 +263,20 @@ fn rate_bps(text: &str) -> Option<u64> {
     let rate = digits.parse::<f64>().ok()? * factor;
 
     (rate.is_finite() && (1.0..=1e18).contains(&rate)).then_some(rate as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_edits_give_a_suggestion_and_many_give_none() {
+        let keys = ["name", "ssh", "rack", "labels", "paths", "server"];
+        assert_eq!(nearest("label", keys), Some("labels"));
+        assert_eq!(nearest("pahts", keys), Some("paths"));
+        assert_eq!(nearest("hostname", keys), Some("name"));
+        assert_eq!(nearest("frequency", keys), None);
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits(&"a".repeat(1 << 20), &"a".repeat(64)), 0);
+    }
 }

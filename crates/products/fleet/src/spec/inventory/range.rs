@@ -1,7 +1,5 @@
 //! Ranges in names and addresses: `pc[01-20]`, `10.0.0.[101-120]`, `r[1-2]n[1,3,5-7]`.
 
-use thiserror::Error;
-
 use super::HOSTS_MAX;
 
 /// Most bytes of a pattern.
@@ -9,40 +7,23 @@ const PATTERN_MAX_BYTES: usize = 1024;
 /// Most digits of a number.
 const DIGITS_MAX: usize = 9;
 
-/// Why a pattern cannot be expanded.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RangeError {
-    /// The pattern is too long.
-    #[error("a pattern of more than {PATTERN_MAX_BYTES} bytes")]
-    Length,
-    /// A bracket has no other one.
-    #[error("{0:?}: unbalanced bracket")]
-    Bracket(String),
-    /// Not `FIRST-LAST` or a number.
-    #[error("{0:?} is no range; examples: [01-20], [1,3,5-7]")]
-    Range(String),
-    /// Too many names.
-    #[error("more than {HOSTS_MAX} names")]
-    Count,
-}
-
 /// All names of a pattern, in order. The width of a first number with leading zeros is that of all.
 ///
 /// # Errors
 /// When a range is malformed or gives more than [`HOSTS_MAX`] names.
-pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
+pub fn expand(pattern: &str) -> Result<Vec<String>, String> {
     if pattern.len() > PATTERN_MAX_BYTES {
-        return Err(RangeError::Length);
+        return Err(format!("a pattern of more than {PATTERN_MAX_BYTES} bytes"));
     }
 
+    let unbalanced = || format!("{pattern:?}: unbalanced bracket");
     let mut names = vec![String::new()];
     let mut rest = pattern;
     while let Some((before, tail)) = rest.split_once('[') {
-        let unmatched = || RangeError::Bracket(pattern.to_owned());
-        let (inner, after) = tail.split_once(']').ok_or_else(unmatched)?;
+        let (inner, after) = tail.split_once(']').ok_or_else(unbalanced)?;
         // A closing bracket before the opening one has no partner.
         if before.contains(']') {
-            return Err(unmatched());
+            return Err(unbalanced());
         }
 
         // The brackets of an IPv6 address are a part of it.
@@ -52,73 +33,82 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
             values(inner)?
         };
         // The product is checked before it is built.
-        if names.len().saturating_mul(values.len()) > HOSTS_MAX {
-            return Err(RangeError::Count);
-        }
+        check_count(names.len().saturating_mul(values.len()))?;
 
-        let joined = names.iter().flat_map(|name| {
-            values
-                .iter()
-                .map(move |value| format!("{name}{before}{value}"))
-        });
-        names = joined.collect();
+        let mut joined = Vec::new();
+        for name in &names {
+            for value in &values {
+                joined.push(format!("{name}{before}{value}"));
+            }
+        }
+        names = joined;
         rest = after;
     }
 
     if rest.contains(']') {
-        return Err(RangeError::Bracket(pattern.to_owned()));
+        return Err(unbalanced());
     }
 
-    names.iter_mut().for_each(|name| name.push_str(rest));
+    for name in &mut names {
+        name.push_str(rest);
+    }
     Ok(names)
+}
+
+fn check_count(names: usize) -> Result<(), String> {
+    match names {
+        0..=HOSTS_MAX => Ok(()),
+        _ => Err(format!("more than {HOSTS_MAX} names")),
+    }
+}
+
+fn no_range(text: &str) -> String {
+    format!("{text:?} is no range; examples: [01-20], [1,3,5-7]")
 }
 
 /// The names of several patterns, separated by commas outside of brackets.
 ///
 /// # Errors
 /// As [`expand`]; an empty pattern is none.
-pub fn expand_list(list: &str) -> Result<Vec<String>, RangeError> {
+pub fn expand_list(list: &str) -> Result<Vec<String>, String> {
     let mut is_inside = false;
     let patterns = list.split(|c| {
         is_inside = (is_inside || c == '[') && c != ']';
         c == ',' && !is_inside
     });
-    let mut names = Vec::new();
 
+    let mut names = Vec::new();
     for pattern in patterns.map(str::trim) {
         if pattern.is_empty() {
-            return Err(RangeError::Range(
-                list.chars().take(PATTERN_MAX_BYTES).collect(),
-            ));
+            let begin: String = list.chars().take(PATTERN_MAX_BYTES).collect();
+            return Err(no_range(&begin));
         }
 
         names.extend(expand(pattern)?);
-        if names.len() > HOSTS_MAX {
-            return Err(RangeError::Count);
-        }
+        check_count(names.len())?;
     }
 
     Ok(names)
 }
 
 /// The numbers within a pair of brackets.
-fn values(inner: &str) -> Result<Vec<String>, RangeError> {
+fn values(inner: &str) -> Result<Vec<String>, String> {
     let mut values = Vec::new();
     for item in inner.split(',') {
         let (first, last) = item.split_once('-').unwrap_or((item, item));
-        let (from, to) =
-            bounds(first, last).ok_or_else(|| RangeError::Range(format!("[{inner}]")))?;
-        let count = (to - from) as usize + 1;
-        if values.len() + count > HOSTS_MAX {
-            return Err(RangeError::Count);
-        }
+        let Some((from, to)) = bounds(first, last) else {
+            return Err(no_range(&format!("[{inner}]")));
+        };
+        check_count(values.len() + (to - from) as usize + 1)?;
 
         let width = if first.starts_with('0') {
             first.len()
         } else {
             1
         };
-        values.extend((from..=to).map(|number| format!("{number:0width$}")));
+        for number in from..=to {
+            values.push(format!("{number:0width$}"));
+        }
     }
 
     Ok(values)
@@ -126,15 +116,16 @@ fn values(inner: &str) -> Result<Vec<String>, RangeError> {
 
 /// Both numbers, if they are in order and their widths fit.
 fn bounds(first: &str, last: &str) -> Option<(u32, u32)> {
-    let number = |text: &str| {
-        let is_number = (1..=DIGITS_MAX).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| text.parse::<u32>().ok()).flatten()
-    };
-    let (from, to) = (number(first)?, number(last)?);
+    for text in [first, last] {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number || text.len() > DIGITS_MAX {
+            return None;
+        }
+    }
+
     let is_padded = |text: &str| text.len() > 1 && text.starts_with('0');
     let fits = !(is_padded(first) || is_padded(last)) || first.len() == last.len();
-
+    let (from, to) = (first.parse().ok()?, last.parse().ok()?);
     (from <= to && fits).then_some((from, to))
 }
 
@@ -184,12 +175,11 @@ mod tests {
             assert!(expand(wrong).is_err(), "{wrong}");
         }
 
-        assert_eq!(expand("a[1-10001]"), Err(RangeError::Count));
-        assert_eq!(expand("a[1-1000][1-1000]"), Err(RangeError::Count));
-        assert_eq!(
-            expand("a[0-4294967295]"),
-            Err(RangeError::Range("[0-4294967295]".to_owned()))
-        );
+        let many = Err("more than 10000 names".to_owned());
+        assert_eq!(expand("a[1-10001]"), many);
+        assert_eq!(expand("a[1-1000][1-1000]"), many);
+        let wide = expand("a[0-4294967295]").expect_err("too many digits");
+        assert!(wide.starts_with("\"[0-4294967295]\" is no range"), "{wide}");
         assert_eq!(expand_list("a,,b").map_err(|_| ()), Err(()));
         assert!(expand(&"a".repeat(PATTERN_MAX_BYTES + 1)).is_err());
     }

@@ -2,24 +2,31 @@
 
 use crate::TaskId;
 use crate::protocol::agent::{Finish, Input};
-use crate::protocol::message::{Outcome, TaskEnd};
-use crate::run::carrier::children::{ChildEvent, ChildId};
+use crate::protocol::message::TaskEnd;
+use crate::run::carrier::HostEvent;
+use crate::run::carrier::children::ChildId;
 use linerate_sys::clock;
 
 use super::{Server, Task, Workers};
 use crate::run::worker::lines::{FromWorker, RECORD_MAX_BYTES};
 
 impl Workers {
-    pub(super) fn handle_event(&mut self, child: ChildId, event: ChildEvent) {
-        match event {
-            ChildEvent::Line(line) => match serde_json::from_slice(&line) {
-                Ok(line) => self.handle_line(child, line),
+    pub(super) fn handle_events(&mut self, events: Vec<(ChildId, HostEvent)>) {
+        for (child, event) in events {
+            let line = match event {
+                HostEvent::Line(line) => serde_json::from_slice(&line).ok(),
+                HostEvent::TooLong => None,
+                HostEvent::Lost { reason } => {
+                    self.handle_end(child, &reason);
+                    continue;
+                }
+            };
+            match line {
+                Some(line) => self.handle_line(child, line),
                 // The lines of a worker are those of this program, so one that is none shows a
                 // defect.
-                Err(_) => self.children.end(child, clock::monotonic_ns()),
-            },
-            ChildEvent::TooLong => self.children.end(child, clock::monotonic_ns()),
-            ChildEvent::Ended { signal } => self.handle_end(child, signal),
+                None => self.children.end(child, clock::monotonic_ns()),
+            }
         }
     }
 
@@ -39,7 +46,9 @@ impl Workers {
             }
             FromWorker::Record { task, piece } => self.update_task(task, |task| task.add(&piece)),
             FromWorker::Finished { task, end } => self.finish(task, end),
-            FromWorker::Failed(text) => self.handle_failure(child, &text),
+            // A worker cannot continue, and ends.
+            FromWorker::Failed(text) if self.is_planning => self.refuse_plan(&text),
+            FromWorker::Failed(text) => self.fail_tasks(child, &text),
         }
     }
 
@@ -56,67 +65,44 @@ impl Workers {
     }
 
     fn finish(&mut self, task: TaskId, mut end: TaskEnd) {
-        let Some(Task { record, .. }) = self.tasks.remove(&task) else {
+        let Some(known) = self.tasks.remove(&task) else {
             return;
         };
-        let record = record.unwrap_or_else(|| {
+        if known.record.is_none() {
             end.leave_out_record();
-            String::new()
-        });
-        self.inputs
-            .push(Input::Finished(Box::new(Finish { task, end, record })));
-    }
-
-    /// A worker cannot continue, and ends.
-    fn handle_failure(&mut self, child: ChildId, text: &str) {
-        if self.is_planning {
-            return self.refuse_plan(text);
         }
-        self.fail_tasks(child, text);
+        let record = known.record.unwrap_or_default();
+        let finish = Finish { task, end, record };
+        self.inputs.push(Input::Finished(Box::new(finish)));
     }
 
-    fn handle_end(&mut self, child: ChildId, signal: Option<i32>) {
+    fn handle_end(&mut self, child: ChildId, reason: &str) {
         // A server that is already known as ended has been reported.
-        let is_server = self
-            .servers
-            .iter()
-            .any(|server| server.child == child && server.is_alive);
-
-        self.update_server(child, |server| server.is_alive = false);
+        let mut is_server = false;
+        self.update_server(child, |server| {
+            is_server = std::mem::replace(&mut server.is_alive, false);
+        });
         if let Some(stopping) = &mut self.stopping {
             stopping.children.retain(|known| *known != child);
         }
 
-        let text = match signal {
-            Some(signal) => format!("a worker was ended by signal {signal}"),
-            None => "a worker ended without a result".to_owned(),
-        };
         if is_server && self.is_planning {
-            self.refuse_plan(&text);
+            self.refuse_plan(reason);
         }
 
-        self.fail_tasks(child, &text);
+        self.fail_tasks(child, reason);
         self.follow_stopping();
     }
 
     /// Reports all tasks of a worker as failed.
     fn fail_tasks(&mut self, child: ChildId, text: &str) {
-        let tasks: Vec<TaskId> = self
-            .tasks
-            .iter()
-            .filter(|(_, task)| task.child == child)
-            .map(|(task, _)| *task)
-            .collect();
-        for task in tasks {
-            let started_ns = self.tasks.get(&task).and_then(|task| task.started_ns);
-            self.finish(
-                task,
-                TaskEnd {
-                    outcome: Outcome::Failed,
-                    started_ns,
-                    ..TaskEnd::aborted(text)
-                },
-            );
+        let ids: Vec<TaskId> = self.tasks.keys().copied().collect();
+        for id in ids {
+            let Some(task) = self.tasks.get(&id).filter(|task| task.child == child) else {
+                continue;
+            };
+            let end = TaskEnd::failed(text, task.started_ns);
+            self.finish(id, end);
         }
     }
 }

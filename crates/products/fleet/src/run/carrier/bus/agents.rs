@@ -104,10 +104,6 @@ impl Carrier for BusAgents {
         self.queue.as_fd()
     }
 
-    fn deadline_ns(&self) -> Option<u64> {
-        None
-    }
-
     fn poll(&mut self, _: u64) -> Vec<(usize, HostEvent)> {
         self.queue.take()
     }

@@ -20,11 +20,11 @@ pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 const VERSION_MIN: (u32, u32) = (2, 10);
 
 /// A connection and what is noticed about it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Connection {
-    pub(super) client: Client,
+    pub client: Client,
     /// Changes whenever the connection was made.
-    pub(super) connects: watch::Receiver<u64>,
+    pub connects: watch::Receiver<u64>,
     /// The broker's text, once it has refused a subject or the credentials.
     refusal: watch::Receiver<Option<String>>,
 }

@@ -14,8 +14,8 @@ use linerate_sys::random;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, REPLY_TIMEOUT};
+use super::events::Hosts;
 use super::events::{EventQueue, events, run};
-use super::hosts::Hosts;
 use super::lease::{self, Lease};
 use super::names::{ANY, Names, tokens};
 use super::refused;
@@ -167,10 +167,6 @@ impl Carrier for BusCarrier {
         self.queue.as_fd()
     }
 
-    fn deadline_ns(&self) -> Option<u64> {
-        None
-    }
-
     fn poll(&mut self, _: u64) -> Vec<(usize, HostEvent)> {
         let mut events = self.queue.take();
         events.retain(|(host, _)| self.hosts.get(*host).is_some_and(Option::is_some));
@@ -307,37 +303,31 @@ impl BusTask {
     ) -> Result<(String, Results, Vec<(usize, Vec<u8>)>), Error> {
         let of_run = |run: &str| Results::new(stores.results.clone(), self.names.results(ANY, run));
         let new = self.setup.run.clone();
+        let results = of_run(&new);
         let Some(plan) = &self.setup.plan else {
-            return Ok((new.clone(), of_run(&new), Vec::new()));
+            return Ok((new, results, Vec::new()));
         };
         let bucket = self.names.run_bucket();
 
-        let present = stores
-            .runs
-            .get(RUN_KEY)
-            .await
-            .map_err(|error| refused(&bucket, &error))?;
-        let present = present.and_then(|value| String::from_utf8(value.to_vec()).ok());
-        if let Some((run, _)) = present
-            .as_deref()
-            .and_then(|text| text.split_once(' '))
-            .filter(|(_, of)| of == plan)
+        let present = stores.runs.get(RUN_KEY).await;
+        let present = present.map_err(|error| refused(&bucket, &error))?;
+        let present = present.unwrap_or_default();
+        let present = String::from_utf8_lossy(&present);
+        if let Some((run, of)) = present.split_once(' ')
+            && of == plan
         {
             let mut results = of_run(run);
-            let lines = results.present().await;
-            let history = lines
-                .into_iter()
-                .filter_map(|(subject, line)| Some((self.hosts.place(&subject)?, line)));
-            return Ok((run.to_owned(), results, history.collect()));
+            let mut history = Vec::new();
+            for (subject, line) in results.present().await {
+                history.extend(self.hosts.place(&subject).map(|host| (host, line)));
+            }
+            return Ok((run.to_owned(), results, history));
         }
 
         let value = format!("{new} {plan}");
-        stores
-            .runs
-            .put(RUN_KEY, value.into())
-            .await
-            .map_err(|error| refused(&bucket, &error))?;
-        Ok((new.clone(), of_run(&new), Vec::new()))
+        let put = stores.runs.put(RUN_KEY, value.into()).await;
+        put.map_err(|error| refused(&bucket, &error))?;
+        Ok((new, results, Vec::new()))
     }
 }
 

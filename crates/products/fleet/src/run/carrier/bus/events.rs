@@ -1,21 +1,22 @@
 //! Events of the executor for the loop of an owner: a bounded queue, and a descriptor that is
 //! readable while it has some.
 
+use std::collections::HashMap;
 use std::future::Future;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::thread;
+use std::{io, thread};
 
+use super::names::host_of;
 use crate::protocol::line::LINE_MAX_BYTES;
+use crate::run::carrier::HostEvent;
 use linerate_sys::poll::EventFd;
 use tokio::runtime::Builder;
-use tokio::sync::mpsc::{self, error::TryRecvError};
-
-use crate::run::carrier::HostEvent;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 
 /// The end of the executor.
-#[derive(Debug)]
+#[derive(Clone)]
 pub(super) struct Events {
     queue: mpsc::Sender<(usize, HostEvent)>,
     ready: Arc<EventFd>,
@@ -32,17 +33,16 @@ pub(super) struct EventQueue {
 pub(super) fn events(capacity: usize) -> io::Result<(Events, EventQueue)> {
     let ready = Arc::new(EventFd::new().map_err(|error| error.source)?);
     let (sender, queue) = mpsc::channel(capacity);
-    Ok((
-        Events {
-            queue: sender,
-            ready: Arc::clone(&ready),
-        },
-        EventQueue {
-            queue,
-            ready,
-            has_ended: false,
-        },
-    ))
+    let events = Events {
+        queue: sender,
+        ready: Arc::clone(&ready),
+    };
+    let queue = EventQueue {
+        queue,
+        ready,
+        has_ended: false,
+    };
+    Ok((events, queue))
 }
 
 impl Events {
@@ -62,15 +62,6 @@ impl Events {
     /// Wakes the owner: an event waits.
     pub(super) fn signal(&self) {
         self.ready.signal();
-    }
-}
-
-impl Clone for Events {
-    fn clone(&self) -> Self {
-        Self {
-            queue: self.queue.clone(),
-            ready: Arc::clone(&self.ready),
-        }
     }
 }
 
@@ -132,4 +123,53 @@ pub(super) fn run(task: impl Future<Output = ()> + Send + 'static) -> io::Result
         .name("bus".to_owned())
         .spawn(move || executor.block_on(task))?;
     Ok(())
+}
+
+/// Passes lines of known hosts on.
+#[derive(Clone)]
+pub(super) struct Hosts {
+    /// Places of the hosts by their tokens.
+    places: Arc<HashMap<String, usize>>,
+    events: Events,
+}
+
+impl Hosts {
+    pub(super) fn new(tokens: &[String], events: Events) -> Self {
+        Self {
+            places: Arc::new(tokens.iter().cloned().zip(0..).collect()),
+            events,
+        }
+    }
+
+    /// Place of the host whose line has this subject. Other agents of the site take no part.
+    pub(super) fn place(&self, subject: &str) -> Option<usize> {
+        self.places.get(host_of(subject)?).copied()
+    }
+
+    /// Passes a line on, and waits for room.
+    pub(super) async fn send(&self, subject: &str, payload: &[u8]) {
+        if let Some(host) = self.place(subject) {
+            self.events.send(host, line(payload)).await;
+        }
+    }
+
+    /// Passes a line on where there is room.
+    pub(super) fn offer(&self, subject: &str, payload: &[u8]) {
+        if let Some(host) = self.place(subject) {
+            self.events.offer(host, line(payload));
+        }
+    }
+
+    /// All hosts are lost.
+    pub(super) async fn lose(&self, reason: String) {
+        for host in 0..self.places.len() {
+            let reason = reason.clone();
+            self.events.send(host, HostEvent::Lost { reason }).await;
+        }
+    }
+
+    /// Wakes the owner: an event waits.
+    pub(super) fn signal(&self) {
+        self.events.signal();
+    }
 }

@@ -19,13 +19,13 @@ const RETRY: Duration = Duration::from_millis(500);
 const KEY: &str = "coordinator";
 
 /// The lease of a site, taken.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Lease {
     store: Store,
     /// A text that no other coordinator has.
     holder: Bytes,
     /// The epoch.
-    pub(super) epoch: u64,
+    pub epoch: u64,
 }
 
 impl Lease {

@@ -1,5 +1,7 @@
 //! Names on a bus: subjects, buckets, inboxes.
 
+use std::collections::BTreeSet;
+
 use linerate_model::outcome::Error;
 
 /// Longest name of a site in bytes.
@@ -12,7 +14,7 @@ const ALL: &str = "all";
 /// Names of a site.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
-    pub(super) site: String,
+    pub site: String,
 }
 
 impl Names {
@@ -71,23 +73,23 @@ pub(super) fn token(host: &str) -> String {
 
 /// Tokens of all hosts, in their order.
 pub(super) fn tokens(hosts: &[String]) -> Result<Vec<String>, Error> {
-    let tokens: Vec<String> = hosts.iter().map(|host| token(host)).collect();
-    let mut sorted: Vec<&String> = tokens.iter().collect();
-    sorted.sort_unstable();
-
-    let wrong = |text: &str, token: &str| Err(Error::usage(format!("{text}: {token}")));
-    if let Some([same, _]) = sorted
-        .windows(2)
-        .find(|pair| matches!(pair, [a, b] if a == b))
-    {
-        return wrong("two hosts have one name on a bus, where . is _", same);
+    let mut tokens: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for host in hosts {
+        let token = token(host);
+        // A host of this name would receive the commands to all hosts as its own.
+        if token == ALL {
+            let text = format!("no host of a bus can have this name: {token}");
+            return Err(Error::usage(text));
+        }
+        if !seen.insert(token.clone()) {
+            let text = format!("two hosts have one name on a bus, where . is _: {token}");
+            return Err(Error::usage(text));
+        }
+        tokens.push(token);
     }
 
-    // A host of this name would receive the commands to all hosts as its own.
-    match tokens.iter().find(|token| *token == ALL) {
-        Some(token) => wrong("no host of a bus can have this name", token),
-        None => Ok(tokens),
-    }
+    Ok(tokens)
 }
 
 /// Prefix of the inboxes of an agent: its replies are for no other.

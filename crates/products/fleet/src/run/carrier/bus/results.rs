@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use super::connection::{Connection, REPLY_TIMEOUT};
-use super::hosts::Hosts;
+use super::events::Hosts;
 
 /// Time between two attempts to read.
 const RETRY: Duration = Duration::from_millis(200);

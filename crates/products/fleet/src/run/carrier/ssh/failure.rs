@@ -2,19 +2,9 @@
 
 use super::command::NOT_EXECUTABLE_CODE;
 
-/// Kind of a failure, which decides if another connection may succeed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// The server closed the connection before the login, as a busy one does.
-    Closed,
-    /// No answer in time.
-    TimedOut,
-    /// Another attempt fails as well: a refused login, a host key, a name, a port.
-    Final,
-}
-
-/// Classifies the messages that ssh has at `LogLevel=ERROR`.
-pub(super) fn classify(errors: &str) -> Failure {
+/// Connections in all, the first included, that the messages of ssh at `LogLevel=ERROR` allow.
+/// Another attempt after a refused login, a host key, a name or a port fails as well.
+pub(super) fn attempts_max(errors: &str) -> u32 {
     let has = |text: &str| errors.contains(text);
     let is_final = [
         "Permission denied",
@@ -23,13 +13,14 @@ pub(super) fn classify(errors: &str) -> Failure {
         "open failed",
     ];
     if is_final.into_iter().any(has) {
-        Failure::Final
+        1
     } else if has("timed out") {
-        Failure::TimedOut
+        2
     } else if errors.lines().any(is_closed_early) {
-        Failure::Closed
+        // A busy sshd drops connections at random (MaxStartups, sshd_config(5)).
+        4
     } else {
-        Failure::Final
+        1
     }
 }
 
@@ -69,19 +60,6 @@ fn is_closed_early(line: &str) -> bool {
         .any(|begin| line.trim_start().starts_with(begin))
 }
 
-impl Failure {
-    /// Connections in all, the first included.
-    pub(super) const fn attempts_max(self) -> u32 {
-        match self {
-            // A busy sshd drops connections at random (MaxStartups, sshd_config(5)), so several are
-            // tried.
-            Self::Closed => 4,
-            Self::TimedOut => 2,
-            Self::Final => 1,
-        }
-    }
-}
-
 /// Why a copy failed.
 pub(super) fn of_copy(code: Option<i32>, errors: Option<String>) -> String {
     let detail = errors.map(|text| format!(": {text}")).unwrap_or_default();
@@ -118,48 +96,42 @@ mod tests {
     fn only_connections_closed_before_the_login_and_timeouts_are_repeated() {
         let rows = [
             (
-                Failure::Closed,
+                4,
                 "kex_exchange_identification: Connection closed by remote host\r\n",
             ),
             (
-                Failure::Closed,
+                4,
                 "kex_exchange_identification: read: Connection reset by peer\nConnection reset by \
                  10.0.0.1 port 22",
             ),
-            (Failure::Closed, "Connection closed by 10.0.0.1 port 22\r\n"),
+            (4, "Connection closed by 10.0.0.1 port 22\r\n"),
             (
-                Failure::TimedOut,
+                2,
                 "ssh: connect to host 10.0.0.1 port 22: Connection timed out",
             ),
+            (2, "Connection timed out during banner exchange"),
             (
-                Failure::TimedOut,
-                "Connection timed out during banner exchange",
-            ),
-            (
-                Failure::Final,
+                1,
                 "ssh: connect to host 10.0.0.1 port 22: Connection refused",
             ),
             (
-                Failure::Final,
+                1,
                 "root@10.0.0.1: Permission denied (publickey).\r\nConnection closed by 10.0.0.1",
             ),
-            (Failure::Final, "Host key verification failed.\r\n"),
+            (1, "Host key verification failed.\r\n"),
             (
-                Failure::Final,
+                1,
                 "ssh: Could not resolve hostname h9: Name or service not known",
             ),
             (
-                Failure::Final,
+                1,
                 "channel 0: open failed: connect failed\nConnection closed by UNKNOWN port 65535",
             ),
-            (
-                Failure::Final,
-                "Connection to 10.0.0.1 closed by remote host.",
-            ),
-            (Failure::Final, ""),
+            (1, "Connection to 10.0.0.1 closed by remote host."),
+            (1, ""),
         ];
         for (expected, errors) in rows {
-            assert_eq!(classify(errors), expected, "{errors}");
+            assert_eq!(attempts_max(errors), expected, "{errors}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Settings of ssh that the user decides. Everything else is in the user's own ssh_config(5).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct SshOptions {
     /// Another configuration file (`-F`).
     pub config: Option<PathBuf>,
