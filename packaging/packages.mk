@@ -106,7 +106,7 @@ DEBS := $(ARCHES:%=deb-%)
 TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
 .PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) deb tarball libs-tarball image rpm sbom artefacts release \
-	test-deb test-image test-rpm test-tarball test-libs-tarball test-action test-arm64
+	test-deb test-image test-rpm test-tarball test-libs-tarball test-cargo-install test-action test-arm64
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
 $(TREES): tree-%:
@@ -170,6 +170,10 @@ libs-tarball: libs ## archive of the libraries for programs in C, and their head
 
 test-libs-tarball: libs-tarball ## unpack the archive of the libraries and load them from C and Python
 	packaging/test-libs-tarball dist/$(LIBS_ARCHIVE).tar.gz $(VERSION)
+
+test-cargo-install: ## install by cargo in a fresh chroot with gcc and a toolchain (root)
+	@.ci/tools mmdebstrap=mmdebstrap unshare=util-linux
+	packaging/test-cargo-install
 
 test-action: ## run the steps of action.yml, by a runner of the test
 	@python3 -c 'import yaml' 2>/dev/null || .ci/tools python3=python3 yaml=python3-yaml
