@@ -107,8 +107,8 @@ TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
 WHEELS := $(ARCHES:%=wheel-%)
 .PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) $(WHEELS) deb tarball libs-tarball image rpm sbom wheel artefacts release \
-	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-cargo-install \
-	test-action test-arm64
+	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-cargo-install test-action test-recipes \
+	test-arm64
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
 $(TREES): tree-%:
@@ -207,6 +207,10 @@ test-action: ## run the steps of action.yml, by a runner of the test
 	@python3 -c 'import yaml' 2>/dev/null || .ci/tools python3=python3 yaml=python3-yaml
 	$(CARGO) build --locked -p linerate-cli
 	packaging/test-action $(TARGET_DIR)/debug/linerate
+
+test-recipes: ## evaluate the recipes of Homebrew and Nix, and build the package of Arch Linux
+	@.ci/tools ruby=ruby nix=nix-bin makepkg=makepkg pacman=pacman-package-manager bsdtar=libarchive-tools
+	TARGET_DIR="$(TARGET_DIR)" packaging/test-recipes
 
 artefacts: deb tarball libs-tarball image rpm sbom
 
