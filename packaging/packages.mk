@@ -120,8 +120,10 @@ TREES := $(ARCHES:%=tree-%)
 DEBS := $(ARCHES:%=deb-%)
 TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
-.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) deb tarball libs-tarball image rpm sbom artefacts release \
-	test-deb test-image test-rpm test-tarball test-libs-tarball test-arm64
+WHEELS := $(ARCHES:%=wheel-%)
+.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) $(WHEELS) deb tarball libs-tarball image rpm sbom wheel artefacts release \
+	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-cargo-install test-action test-recipes \
+	test-arm64
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
 $(TREES): tree-%:
@@ -185,6 +187,45 @@ libs-tarball: libs ## archive of the libraries for programs in C, and their head
 
 test-libs-tarball: libs-tarball ## unpack the archive of the libraries and load them from C and Python
 	packaging/test-libs-tarball dist/$(LIBS_ARCHIVE).tar.gz $(VERSION)
+
+# The program of a wheel is that of `dist`. The library is for the C library of manylinux_2_17, so zig links it.
+MACHINE_amd64 := x86_64
+MACHINE_arm64 := aarch64
+GLIBC = $(MACHINE_$*)-unknown-linux-gnu
+wheel: $(WHEELS) ## Python wheels for ARCHES: the program, the module and the library that it loads
+$(WHEELS): wheel-%:
+	$(MAKE) dist DIST_TARGET=$(TARGET_$*)
+	@.ci/wheel-tools $(TOOLS)
+	rustup target add $(GLIBC)
+	CARGO_ZIGBUILD_ZIG_PATH=$(TOOLS)/ziglang/zig $(TOOLS)/wheel/bin/cargo-zigbuild zigbuild --profile libs --locked \
+		-p linerate-capi --target $(GLIBC).2.17 --config "target.$(GLIBC).rustflags='--remap-path-prefix=$(REGISTRY)=/registry'"
+	$(MAKE) pack-wheel-$*
+
+pack-wheel-%:
+	rm -rf dist/python-$*
+	cp -r packaging/python dist/python-$*
+	cp LICENSE LICENSE-* $(PROGRAMS_$*)/linerate dist/python-$*
+	packaging/licenses $(TARGET_$*) -p linerate-cli -p linerate-capi >dist/python-$*/THIRD-PARTY-LICENSES
+	install $(TARGET_DIR)/$(GLIBC)/libs/liblinerate_capi.so dist/python-$*/src/linerate/liblinerate.so.0
+	cd dist/python-$* && PYTHONPATH=$(TOOLS)/wheel VERSION=$(VERSION) WHEEL_TAG=py3-none-manylinux_2_17_$(MACHINE_$*) \
+		python3 -m hatchling build --target wheel --directory ..
+
+test-wheel: wheel-amd64 ## install the wheel for each Python from 3.9 on that is here, and use its program, module and fixture
+	@python3 -c 'import ensurepip' 2>/dev/null || .ci/tools ensurepip=python3-venv
+	packaging/test-wheel dist/linerate-$(VERSION)-*_x86_64.whl
+
+test-cargo-install: ## install by cargo in a fresh chroot with gcc and a toolchain (root)
+	@.ci/tools mmdebstrap=mmdebstrap unshare=util-linux
+	packaging/test-cargo-install
+
+test-action: ## run the steps of action.yml, by a runner of the test
+	@python3 -c 'import yaml' 2>/dev/null || .ci/tools python3=python3 yaml=python3-yaml
+	$(CARGO) build --locked -p linerate-cli
+	packaging/test-action $(TARGET_DIR)/debug/linerate
+
+test-recipes: ## evaluate the recipes of Homebrew and Nix, and build the package of Arch Linux
+	@.ci/tools ruby=ruby nix=nix-bin makepkg=makepkg pacman=pacman-package-manager bsdtar=libarchive-tools
+	TARGET_DIR="$(TARGET_DIR)" packaging/test-recipes
 
 artefacts: deb tarball libs-tarball image rpm sbom
 
