@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 /// Families of samples as text.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Exposition(pub String);
 
 impl Exposition {

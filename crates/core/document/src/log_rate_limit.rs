@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Lets a number of messages pass per period and counts the others.
+#[derive(Debug)]
 pub struct LogRateLimit {
     begun: Option<Instant>,
     passed: u32,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The last piece of text that was written, for example the document of the last test; clones have
 /// the same.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct MemoryOutput(Arc<Mutex<Option<String>>>);
 
 impl MemoryOutput {

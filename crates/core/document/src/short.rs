@@ -8,7 +8,7 @@ use crate::wrap::LINE_CHARS;
 pub const SHORT_COLUMN: usize = 9;
 
 /// How much a reader needs a part of a report.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// The answer, which is never dropped.
     Answer,

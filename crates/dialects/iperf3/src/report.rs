@@ -72,7 +72,7 @@ pub enum Style {
 }
 
 /// Everything about the output that is not in the events.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Form of the report.
     pub style: Style,

@@ -33,7 +33,7 @@ pub enum Level {
 }
 
 /// Format of lines.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Time, level, sentence.
     Text,

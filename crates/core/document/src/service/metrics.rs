@@ -12,13 +12,13 @@ use linerate_model::units::{ns_to_s, rate_bps};
 use crate::exposition::Exposition;
 
 /// Counts of a server; one thread counts, another one reads.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Metrics(Mutex<Counts>);
 
 /// Labels and their values, as they are printed.
 type Labelled = BTreeMap<String, u64>;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Counts {
     started: Labelled,
     finished: Labelled,
@@ -34,7 +34,7 @@ struct Counts {
 }
 
 /// Counters of the operating system for this process.
-#[derive(Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessMetrics {
     /// CPU time used so far in s.
     pub cpu_seconds: f64,
@@ -51,7 +51,7 @@ pub struct ProcessMetrics {
 }
 
 /// Records of the tests of a server.
-#[derive(Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordMetrics {
     /// Records in the store.
     pub stored: u64,
@@ -79,7 +79,7 @@ const RATE_BOUNDS_BPS: [u64; 12] = [
     400_000_000_000,
 ];
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Histogram {
     /// Tests at or below each bound, and above the one before.
     buckets: [u64; RATE_BOUNDS_BPS.len()],

@@ -7,6 +7,7 @@ use super::report::FinalReport;
 use super::server::AcceptedTest;
 
 /// Event on this end. A machine ignores those that concern it in no phase.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// All that was to be sent is sent, or the time has elapsed. A server has sent its last
     /// datagram as well.

@@ -10,7 +10,7 @@
 /// cannot be distinguished from late ones.
 ///
 /// The default is a tracker before the first datagram, whose number is 1.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SequenceTracker {
     highest: i64,
     lost: u64,
@@ -25,6 +25,7 @@ pub struct SequenceTracker {
 }
 
 /// One bit for each of the last numbers: it has arrived.
+#[derive(Debug, Clone)]
 struct SeenWindow(Box<[u64; WORDS]>);
 
 /// Numbers for which is remembered whether they arrived.

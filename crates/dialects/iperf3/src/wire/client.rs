@@ -26,6 +26,7 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 pub const RESULTS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Setup of a client.
+#[derive(Debug, Clone)]
 pub struct ClientSetup {
     /// Name of the test.
     pub cookie: Cookie,
@@ -36,6 +37,7 @@ pub struct ClientSetup {
 }
 
 /// Event on this end.
+#[derive(Debug, Clone, PartialEq)]
 pub enum ClientInput {
     /// All data streams are open.
     StreamsOpened,
@@ -54,6 +56,7 @@ pub enum ClientInput {
 }
 
 /// Action for the caller.
+#[derive(Debug, Clone, PartialEq)]
 pub enum ClientAction {
     /// Send these bytes on the control connection.
     Send(Vec<u8>),
@@ -121,6 +124,7 @@ impl DialogueAction for ClientAction {
 }
 
 /// A client's side of the control connection. Performs no I/O and reads no clock.
+#[derive(Debug)]
 pub struct Client {
     setup: ClientSetup,
     dialogue: Dialogue<Phase, ClientAction>,

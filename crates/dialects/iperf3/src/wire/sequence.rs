@@ -9,7 +9,7 @@
 /// The arithmetic is that of iperf3, defects included, because both ends print them: a duplicate
 /// counts as reordered and takes back a loss, and datagrams lost at the very end go unnoticed. Any
 /// counter from any peer is handled without overflow.
-#[derive(Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SequenceTracker {
     wide: bool,
     highest: u64,

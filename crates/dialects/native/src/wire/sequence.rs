@@ -17,7 +17,7 @@ const WORDS: usize = (WINDOW / 64) as usize;
 ///
 /// Reordering is that of RFC 4737: a datagram is reordered if its number is smaller than the
 /// largest one before it. Duplicates are not reordered and do not count in the extent.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ReceivedSequence {
     /// Largest number that arrived and one more: the next expected.
     next: u64,
@@ -38,7 +38,7 @@ pub struct ReceivedSequence {
 }
 
 /// Missing numbers, and which arrival made them missing.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Gap {
     first: u64,
     end: u64,

@@ -19,6 +19,7 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Setup of a client's connection.
+#[derive(Debug, Clone, PartialEq)]
 pub struct StreamClientSetup {
     /// The header; `None` sends data without one (`-C`, and connections back).
     pub header: Option<Header>,
@@ -43,6 +44,7 @@ enum Incoming {
 }
 
 /// One TCP connection. Performs no I/O and reads no clock.
+#[derive(Debug)]
 pub struct StreamClient {
     setup: StreamClientSetup,
     incoming: Incoming,
