@@ -150,8 +150,8 @@ const SMALLEST_NUMBER: [u8; 9] = [0xff; 9];
 const INFLATED_BYTES_MAX: u64 = 1 << 20;
 const ENCODED_BYTES_MAX: usize = 2 << 20;
 
-/// Reads a stored histogram (HdrHistogram, encoding V2 compressed, base64); `None` where the text is
-/// empty or no histogram.
+/// Reads a stored histogram (HdrHistogram, encoding V2 compressed, base64); `None` where the text
+/// is empty or no histogram.
 ///
 /// The file is untrusted, and the decoder allocates what a header announces. So it gets inflated
 /// bytes of limited length, which must be as many as announced.

@@ -287,8 +287,8 @@ impl ControlClient {
         Ok(Self { server, tasks })
     }
 
-    /// Sends a request and waits for its response, for at most `wait_max`; the thread ends after its
-    /// own timeouts.
+    /// Sends a request and waits for its response, for at most `wait_max`; the thread ends after
+    /// its own timeouts.
     ///
     /// # Errors
     /// Any.
