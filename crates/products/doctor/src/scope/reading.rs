@@ -60,7 +60,7 @@ impl Match {
     }
 
     /// Quotes a number, where it is known.
-    pub(crate) fn read_known(self, from: &impl Facts<'_>, fact: &str, threshold: &str) -> Self {
+    pub(crate) fn read_known<'a>(self, from: &impl Facts<'a>, fact: &str, threshold: &str) -> Self {
         match from.number(fact) {
             Ok(reading) => self.read(&reading, threshold),
             Err(_) => self,

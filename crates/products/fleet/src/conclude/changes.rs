@@ -66,9 +66,7 @@ fn of_finding(
                 of.sends.is_slow && task.source == of.host
                     || of.receives.is_slow && task.sink == of.host
             }
-            (None, Some(uplink)) => {
-                uplink.carries(racks.get(&task.source), racks.get(&task.sink))
-            }
+            (None, Some(uplink)) => uplink.carries(racks.get(&task.source), racks.get(&task.sink)),
             (None, None) => {
                 let mut pairs = effects.pairs.iter();
                 pairs.any(|pair| pair.source == task.source && pair.sink == task.sink)

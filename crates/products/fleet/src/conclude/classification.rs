@@ -82,12 +82,15 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
 
 /// Slow pairs without those that a slow uplink explains, both directions of a pair as one finding.
 fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
-
     let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
     for pair in &analysis.effects.pairs {
         let (source, sink) = (&pair.source, &pair.sink);
         let (from, to) = (racks.get(source), racks.get(sink));
-        if analysis.uplinks.iter().any(|uplink| uplink.carries(from, to)) {
+        if analysis
+            .uplinks
+            .iter()
+            .any(|uplink| uplink.carries(from, to))
+        {
             continue;
         }
         // Both directions of a pair have one key, whichever host is the source.
