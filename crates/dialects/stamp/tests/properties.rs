@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 #[path = "../../../../tests/fuzz/src/stamp.rs"]
-mod stamp;
+pub mod stamp;
 
 proptest! {
     #[test]

@@ -20,13 +20,13 @@ pub(crate) struct NamedServer {
     #[serde(default, deserialize_with = "port")]
     pub(crate) port: Option<PortRange>,
     /// Protocol that is demanded; without it the server's first bytes decide.
-    pub(crate) protocol: Option<Protocol>,
+    pub(crate) protocol: Option<ServerProtocol>,
 }
 
 /// Protocol of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Protocol {
+pub(crate) enum ServerProtocol {
     /// The server proves its identity.
     Native,
     Iperf3,
@@ -99,7 +99,7 @@ port = 5300
             lab.port.map(|ports| ports.to_string()).as_deref(),
             Some("5201-5210")
         );
-        assert_eq!(lab.protocol, Some(Protocol::Native));
+        assert_eq!(lab.protocol, Some(ServerProtocol::Native));
 
         let far = parse(FILE, "far lab").expect("a file").expect("a server");
         assert_eq!((far.port, far.protocol), (Some(5300.into()), None));

@@ -23,7 +23,7 @@ use super::expect::missed;
 use super::record;
 use super::record::RecordArgs;
 use crate::output::{check_files, complain, print};
-use crate::servers::{self, Protocol};
+use crate::servers::{self, ServerProtocol};
 
 const COMMAND: &str = "linerate sweep";
 
@@ -230,7 +230,7 @@ impl SweepArgs {
     /// The first contradiction, in words.
     fn resolve(mut self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
         if let Some(server) = servers::find(&self.host)? {
-            if server.protocol == Some(Protocol::Ndt7) {
+            if server.protocol == Some(ServerProtocol::Ndt7) {
                 return Err(format!("{}: a sweep has no tests of ndt7", self.host));
             }
             (self.host, self.port) = (server.address, self.port.or(server.port));

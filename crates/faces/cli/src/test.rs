@@ -19,7 +19,7 @@ use super::expect::missed;
 use super::record;
 use super::record::RecordArgs;
 use crate::output::{check_files, complain, exit_code, print};
-use crate::servers::{self, Protocol};
+use crate::servers::{self, ServerProtocol};
 use linerate::diagnose::ProfileFiles;
 use linerate::expect::missed_by_run;
 use linerate::path::report;
@@ -369,9 +369,9 @@ impl TestArgs {
     fn named(mut self) -> Result<Self, String> {
         if let Some(server) = servers::find(&self.host)? {
             self.port = self.port.or(server.port);
-            self.identity.native |= server.protocol == Some(Protocol::Native);
+            self.identity.native |= server.protocol == Some(ServerProtocol::Native);
             self.host = match server.protocol {
-                Some(Protocol::Ndt7) => format!("ndt7://{}", server.address),
+                Some(ServerProtocol::Ndt7) => format!("ndt7://{}", server.address),
                 _ => server.address,
             };
         }

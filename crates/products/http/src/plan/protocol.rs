@@ -86,7 +86,6 @@ fn file_name(name: &str) -> Result<&str, TrustError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::plan::Plan;
 
     #[test]

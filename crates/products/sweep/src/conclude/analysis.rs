@@ -404,9 +404,7 @@ mod tests {
     }
 
     impl Runner for Surface {
-        type Metrics = RunMetrics;
-
-        fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
+        fn run(&mut self, setting: &Setting) -> Result<Observation, RunError> {
             self.runs += 1;
             let value = (self.rate_bps)(setting.level(0)) * (1.0 + f64::from(self.runs % 3) * 1e-4);
             let metrics = RunMetrics {
@@ -419,7 +417,7 @@ mod tests {
                 ..RunMetrics::default()
             };
 
-            Ok(Observation::new(value, metrics))
+            Ok(Observation { value, metrics })
         }
 
         fn run_time(&self) -> Duration {

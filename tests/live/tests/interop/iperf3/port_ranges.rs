@@ -2,10 +2,12 @@
 //! all are busy, so does its error. Method: servers of both programs on neighbouring ports, of which
 //! one has a test that lasts.
 
+use std::path::Path;
 use std::process::Command;
 
 use linerate_interop::{
-    Finished, Process, Program, Server, each_case, free_port_run, original, ours, words,
+    Finished, Process, Program, Server, Service, each_case, free_port_run, listens, original, ours,
+    words,
 };
 
 /// Servers at the second and the third of three ports; nothing listens at the first.
@@ -23,8 +25,7 @@ impl Neighbours {
         let first = free_port_run(3);
         let busy = Server::start_at(program, first + 1, options);
         let free = Server::start_at(program, first + 2, options);
-        let endless = ["-t", "0", "-i", "0.1", "-b", "1M", "--forceflush"];
-        let test = busy.client(original(), "127.0.0.1", &endless);
+        let test = busy.client(original(), "127.0.0.1", &ENDLESS);
         test.wait_for_stdout("/sec", 1);
         let state = tempfile::tempdir().expect("a temporary folder");
         Self {
@@ -50,11 +51,7 @@ impl Neighbours {
     }
 
     fn ours<'a>(&self, words: impl Iterator<Item = &'a str>) -> Finished {
-        let mut command = Command::new(ours().path());
-        command.args(words);
-        command.env("XDG_STATE_HOME", self.state.path());
-        command.env("XDG_CONFIG_HOME", self.state.path());
-        Process::start(command).finish()
+        run_ours(self.state.path(), words)
     }
 
     fn remark(&self) -> String {
@@ -62,6 +59,16 @@ impl Neighbours {
         format!("port {port} of {} is the first free one", self.range(3))
     }
 }
+
+fn run_ours<'a>(state: &Path, words: impl Iterator<Item = &'a str>) -> Finished {
+    let mut command = Command::new(ours().path());
+    command.args(words);
+    command.env("XDG_STATE_HOME", state);
+    command.env("XDG_CONFIG_HOME", state);
+    Process::start(command).finish()
+}
+
+const ENDLESS: [&str; 7] = ["-t", "0", "-i", "0.1", "-b", "1M", "--forceflush"];
 
 /// Servers with one test at a time.
 fn each_server(check: impl Fn(&Neighbours) + Sync) {
@@ -98,7 +105,7 @@ fn iperf3_client_takes_the_first_free_port_and_names_it() {
 #[test]
 fn test_takes_the_first_free_port_and_names_it() {
     each_server(|neighbours| {
-        let found = neighbours.run("test", 3, "--only idle --json");
+        let found = neighbours.run("test", 3, "--only down --time 1 --json");
         found.expect_code(0).expect_stderr(&neighbours.remark());
         assert_eq!(
             found.json()["target"]["port"],
@@ -106,10 +113,40 @@ fn test_takes_the_first_free_port_and_names_it() {
             "{found:?}"
         );
 
-        let taken = neighbours.run("test", 2, "--only idle");
+        let taken = neighbours.run("test", 2, "--only down");
         taken.expect_code(4).expect_stderr("busy");
         taken.expect_stderr(&format!("ports {}: ", neighbours.range(2)));
     });
+}
+
+#[test]
+fn native_server_that_is_busy_is_passed_over() {
+    let first = free_port_run(2);
+    let servers = [first, first + 1].map(|port| {
+        let program = Command::new(ours().path());
+        let mut service = Service::spawn(program, port, &["--admit", "exclusive"]);
+        service.process.wait_until_up(|| listens(port));
+        service
+    });
+    let test = servers[0].client(original(), &ENDLESS);
+    test.wait_for_stdout("/sec", 1);
+
+    let state = tempfile::tempdir().expect("a temporary folder");
+    let run = |ports: &str| {
+        let line = format!("test 127.0.0.1 -p {ports} --only idle --json");
+        run_ours(state.path(), words(&line).into_iter())
+    };
+    let range = format!("{first}-{}", first + 1);
+    let found = run(&range);
+    found.expect_code(0).expect_stderr("is the first free one");
+    let report = found.json();
+    assert_eq!(report["target"]["port"], first + 1, "{found:?}");
+    assert_eq!(report["target"]["dialect"], "native", "{found:?}");
+
+    // A port by itself is refused as before.
+    let alone = run(&first.to_string());
+    alone.expect_code(4).expect_stderr("busy");
+    assert!(!alone.stderr.contains("ports"), "{alone:?}");
 }
 
 #[test]
@@ -133,7 +170,7 @@ fn servers_have_names_in_a_file() {
         let range = neighbours.range(3);
         let text = format!("[lab]\naddress = '127.0.0.1'\nport = '{range}'\n{more}");
         std::fs::write(directory.join("servers.toml"), text).expect("a file");
-        neighbours.ours(words("test lab --only idle").into_iter())
+        neighbours.ours(words("test lab --only down --time 1").into_iter())
     };
 
     write("").expect_code(0).expect_stderr(&neighbours.remark());
