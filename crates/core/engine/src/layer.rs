@@ -5,25 +5,33 @@ use std::os::fd::AsFd;
 
 use linerate_sys::stream_io::{self, Followed};
 
+use crate::send_buffer::SendBuffer;
 #[cfg(feature = "native")]
 use crate::tls_stream::TlsStream;
+#[cfg(feature = "native")]
+use crate::wait::if_ready;
 
 /// The bytes of a connection as they are in the socket, or inside TLS. Results are those of calls
 /// on a non-blocking socket.
 pub(crate) enum Layer {
-    Plain,
+    /// With what waits to be sent.
+    Plain(SendBuffer),
     #[cfg(feature = "native")]
     Tls(Box<TlsStream>),
 }
 
 impl Layer {
+    pub(crate) fn plain() -> Self {
+        Self::Plain(SendBuffer::default())
+    }
+
     pub(crate) fn is_tls(&self) -> bool {
-        !matches!(self, Self::Plain)
+        !matches!(self, Self::Plain(_))
     }
 
     pub(crate) fn recv(&mut self, fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Plain => stream_io::recv(fd, buffer),
+            Self::Plain(_) => stream_io::recv(fd, buffer),
             #[cfg(feature = "native")]
             Self::Tls(stream) => stream.read(fd, buffer),
         }
@@ -32,7 +40,7 @@ impl Layer {
     /// Reads and drops at most `len` bytes.
     pub(crate) fn discard(&mut self, fd: impl AsFd, len: usize) -> io::Result<usize> {
         match self {
-            Self::Plain => stream_io::recv_discard(fd, len),
+            Self::Plain(_) => stream_io::recv_discard(fd, len),
             #[cfg(feature = "native")]
             Self::Tls(stream) => stream.skip(fd, len),
         }
@@ -41,7 +49,7 @@ impl Layer {
     /// Bytes that no event of the socket announces.
     pub(crate) fn has_received(&self) -> bool {
         match self {
-            Self::Plain => false,
+            Self::Plain(_) => false,
             #[cfg(feature = "native")]
             Self::Tls(stream) => stream.has_received(),
         }
@@ -57,25 +65,36 @@ impl Layer {
         parts: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         match self {
-            Self::Plain => stream_io::send_slices(fd, parts, Followed::No),
+            Self::Plain(_) => stream_io::send_slices(fd, parts, Followed::No),
             #[cfg(feature = "native")]
             Self::Tls(stream) => stream.write(fd, parts),
         }
     }
 
-    /// Sends what was taken and is not in the socket yet; `WouldBlock` while some of it is left.
-    #[cfg_attr(not(feature = "native"), expect(unused_variables))]
+    /// Takes all of it, and sends what there is room for.
+    pub(crate) fn queue(&mut self, fd: impl AsFd, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(unsent) => {
+                unsent.push(bytes);
+                self.flush(fd)
+            }
+            #[cfg(feature = "native")]
+            Self::Tls(stream) => stream.send(fd, bytes),
+        }
+    }
+
+    /// Sends what was taken, as far as there is room.
     pub(crate) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
         match self {
-            Self::Plain => Ok(()),
+            Self::Plain(unsent) => unsent.flush(|bytes| stream_io::send(&fd, bytes)).map(drop),
             #[cfg(feature = "native")]
-            Self::Tls(stream) => stream.flush(fd),
+            Self::Tls(stream) => if_ready(stream.flush(fd)).map(drop),
         }
     }
 
     pub(crate) fn has_unsent(&self) -> bool {
         match self {
-            Self::Plain => false,
+            Self::Plain(unsent) => !unsent.is_empty(),
             #[cfg(feature = "native")]
             Self::Tls(stream) => stream.has_unsent(),
         }
@@ -85,7 +104,7 @@ impl Layer {
     #[cfg_attr(not(feature = "native"), expect(unused_variables))]
     pub(crate) fn close(&mut self, fd: impl AsFd) {
         match self {
-            Self::Plain => {}
+            Self::Plain(_) => {}
             #[cfg(feature = "native")]
             Self::Tls(stream) => stream.close(fd),
         }

@@ -20,6 +20,7 @@ mod lock;
 mod measure;
 mod random;
 mod reporter;
+mod send_buffer;
 mod server;
 #[cfg(feature = "native")]
 mod tls_stream;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use linerate_sys::stream_io;
 use linerate_trust::{CHANNEL_BINDING, ClientSession, Fingerprint, ServerSession, TlsError};
 
+use crate::wait::if_ready;
 use intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
 
 #[cfg(any(test, fuzzing))]
@@ -91,16 +92,14 @@ impl TlsStream {
     /// or sends more than the limits of this end, and those of the socket.
     pub(crate) fn receive(&mut self, fd: impl AsFd) -> io::Result<Vec<u8>> {
         let mut ciphertext = vec![0; self.limits.turn_bytes];
-        match stream_io::recv(&fd, &mut ciphertext) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(len) => self.feed_limited(ciphertext.get(..len).unwrap_or_default())?,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error),
+        match if_ready(stream_io::recv(&fd, &mut ciphertext))? {
+            Some(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Some(len) => self.feed_limited(ciphertext.get(..len).unwrap_or_default())?,
+            None => {}
         }
 
         let received = std::mem::take(&mut self.received);
-        match would_block_is_ok(self.flush(&fd)) {
+        match if_ready(self.flush(&fd)) {
             Err(error) if received.is_empty() => Err(error),
             _ => Ok(received),
         }
@@ -140,7 +139,7 @@ impl TlsStream {
     /// Encrypts all of it, and sends what the socket takes.
     pub(crate) fn send(&mut self, fd: impl AsFd, plaintext: &[u8]) -> io::Result<()> {
         self.session.send(plaintext).map_err(invalid)?;
-        would_block_is_ok(self.flush(&fd))
+        if_ready(self.flush(&fd)).map(drop)
     }
 
     /// Something encrypted waits for room in the socket.
@@ -205,7 +204,7 @@ impl TlsStream {
             written += len;
         }
 
-        would_block_is_ok(self.flush(&fd))?;
+        if_ready(self.flush(&fd))?;
         Ok(written)
     }
 
@@ -238,7 +237,7 @@ impl TlsStream {
             }
 
             self.feed(ciphertext.get(..len).unwrap_or_default())?;
-            would_block_is_ok(self.flush(&fd))?;
+            if_ready(self.flush(&fd))?;
             if !self.has_received() {
                 // A part of a record.
                 return Err(ErrorKind::WouldBlock.into());
@@ -256,7 +255,7 @@ impl TlsStream {
     /// Takes the first bytes of the peer, which were read from the socket already.
     pub(crate) fn begin(&mut self, fd: impl AsFd, ciphertext: &[u8]) -> io::Result<()> {
         self.feed(ciphertext)?;
-        would_block_is_ok(self.flush(fd))
+        if_ready(self.flush(fd)).map(drop)
     }
 
     /// Announces that nothing follows, if there is room for that.
@@ -266,13 +265,6 @@ impl TlsStream {
             Session::Server(session) => session.close(),
         }
         let _ = self.flush(fd);
-    }
-}
-
-fn would_block_is_ok(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-        other => other,
     }
 }
 

@@ -1,5 +1,6 @@
-//! Waits for one socket that an interrupt ends.
+//! Sockets that are not ready: results of calls on them, and waits that an interrupt ends.
 
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -7,9 +8,25 @@ use std::time::{Duration, Instant};
 use linerate_model::spec::AddressFamily;
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Connect, Family};
-use linerate_sys::{OsError, errno};
+use linerate_sys::{OsError, clock, errno};
 
 use crate::interrupts::Interrupts;
+
+/// The result of a call on a socket; `None` while that is not ready.
+pub(crate) fn if_ready<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Time until a moment of the monotonic clock.
+pub(crate) fn time_until(at_ns: u64) -> Duration {
+    Duration::from_nanos(at_ns.saturating_sub(clock::monotonic_ns()))
+}
 
 /// Why a wait ended without the socket being ready.
 pub(crate) enum WaitError {
@@ -95,7 +112,7 @@ pub(crate) fn wait(
         }
 
         if left.is_some_and(|l| l.is_zero()) {
-            let source = std::io::Error::from_raw_os_error(errno::ETIMEDOUT);
+            let source = io::Error::from_raw_os_error(errno::ETIMEDOUT);
             return Err(WaitError::Os(OsError::new("wait", "", source)));
         }
     }

@@ -59,3 +59,83 @@ pub(crate) trait Duplex {
 const CALLS_PER_PUMP: u32 = 8;
 /// Between two reads of a sender that is never blocked.
 const READ_PERIOD_NS: u64 = 500_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Data to send and echoes to read, in calls.
+    struct Line {
+        writes: u32,
+        reads: u32,
+        next_read_ns: u64,
+        is_sender: bool,
+        calls: Vec<&'static str>,
+    }
+
+    impl Duplex for Line {
+        fn is_sender(&self) -> bool {
+            self.is_sender
+        }
+
+        fn moved_bytes(&self) -> u64 {
+            self.calls.len() as u64
+        }
+
+        fn next_read_ns(&mut self) -> &mut u64 {
+            &mut self.next_read_ns
+        }
+
+        fn read(&mut self, _: &mut Scratch, _: usize) -> Result<bool, Ended> {
+            self.calls.push("read");
+            let has_arrived = self.reads > 0;
+            self.reads = self.reads.saturating_sub(1);
+            Ok(has_arrived)
+        }
+
+        fn write(&mut self) -> Result<bool, Ended> {
+            self.calls.push("write");
+            let has_room = self.writes > 0;
+            self.writes = self.writes.saturating_sub(1);
+            Ok(has_room)
+        }
+    }
+
+    fn turn(line: &mut Line, now_ns: u64) -> (bool, Vec<&'static str>) {
+        let Ok(goes_again) = line.take_turns(now_ns, &mut Scratch::default()) else {
+            panic!("the line has not ended");
+        };
+        (goes_again, std::mem::take(&mut line.calls))
+    }
+
+    #[test]
+    fn sender_that_is_never_blocked_reads_now_and_then() {
+        let mut line = Line {
+            writes: 100,
+            reads: 0,
+            next_read_ns: 0,
+            is_sender: true,
+            calls: Vec::new(),
+        };
+        let (goes_again, first) = turn(&mut line, 1);
+        assert!(goes_again && first.contains(&"read"));
+
+        let (_, soon) = turn(&mut line, 2);
+        assert_eq!(soon, ["write"; 8]);
+        let (_, later) = turn(&mut line, 2 + READ_PERIOD_NS);
+        assert!(later.contains(&"read"));
+    }
+
+    #[test]
+    fn blocked_sender_reads_before_it_waits() {
+        let mut line = Line {
+            writes: 0,
+            reads: 0,
+            next_read_ns: 10,
+            is_sender: true,
+            calls: Vec::new(),
+        };
+        assert_eq!(turn(&mut line, 1), (false, vec!["write", "read"]));
+        assert_eq!(line.next_read_ns, 0);
+    }
+}

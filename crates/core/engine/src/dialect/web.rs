@@ -8,7 +8,6 @@ mod certificate;
 mod control;
 mod http;
 mod load;
-mod logins;
 mod pump;
 mod results;
 mod server;

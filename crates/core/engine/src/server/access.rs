@@ -49,6 +49,11 @@ impl AccessList {
         })
     }
 
+    /// Only listed addresses are admitted.
+    pub(crate) fn has_allow_list(&self) -> bool {
+        self.allow.is_some()
+    }
+
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
         let within = |list: &[Network]| list.iter().any(|n| n.contains(address));
         // A denied range wins over an allowed one, so that `--deny` can cut a hole into `--allow`.

@@ -236,6 +236,10 @@ impl Admission {
         self.queue.leave(id);
     }
 
+    pub(crate) fn limits(&self) -> &ServerLimits {
+        self.quotas.limits()
+    }
+
     pub(crate) fn quotas(&mut self) -> &mut Quotas {
         &mut self.quotas
     }

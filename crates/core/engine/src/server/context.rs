@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use linerate_model::service::{RefusalReason, TestFacts};
+use linerate_model::policy::FactsAccess;
+use linerate_model::service::{HandshakeCause, RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Summary, TestSpec};
 use linerate_sys::poll::{Epoll, Interest};
@@ -24,6 +25,7 @@ use crate::error::{EngineError, Operation};
 /// Lent to a dialect whenever it acts.
 pub(crate) struct ServerContext<'a> {
     pub(crate) access: AccessList,
+    facts: FactsAccess,
     pub(crate) admission: Admission,
     /// Connections whose test is not known yet. A dialect removes those that it has read or closed.
     pub(crate) pending_limit: PendingLimit,
@@ -52,6 +54,7 @@ impl<'a> ServerContext<'a> {
 
         Ok(Self {
             access: AccessList::load(&spec.policy.access, read_text)?,
+            facts: spec.policy.facts,
             admission: Admission::new(&spec.policy, spec.one_off).within_host(),
             pending_limit: PendingLimit::new(bounds),
             listeners: Listeners::default(),
@@ -74,6 +77,42 @@ impl<'a> ServerContext<'a> {
     pub(crate) fn log_refusal(&mut self, peer: SocketAddr, reason: RefusalReason) {
         self.out
             .server_event(&ServerEvent::Refused { peer, reason });
+    }
+
+    pub(crate) fn log_failed_login(
+        &mut self,
+        peer: SocketAddr,
+        cause: &'static str,
+        explanation: String,
+    ) {
+        self.out.server_event(&ServerEvent::LoginFailed {
+            peer,
+            cause,
+            explanation,
+        });
+    }
+
+    pub(crate) fn log_failed_handshake(
+        &mut self,
+        peer: SocketAddr,
+        cause: HandshakeCause,
+        explanation: impl Into<String>,
+    ) {
+        self.out.server_event(&ServerEvent::HandshakeFailed {
+            peer,
+            cause,
+            explanation: explanation.into(),
+        });
+    }
+
+    /// Facts of this host go to clients that proved who they are, or are on a list of allowed
+    /// addresses.
+    pub(crate) fn gives_facts(&self, is_proved: bool) -> bool {
+        match self.facts {
+            FactsAccess::All => true,
+            FactsAccess::Trusted => is_proved || self.access.has_allow_list(),
+            _ => false,
+        }
     }
 
     /// Refuses a connection with a last message, or without one.

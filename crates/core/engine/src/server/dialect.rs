@@ -1,7 +1,7 @@
 //! The seam between a server and the protocols it serves.
 
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use linerate_model::Failure;
@@ -14,6 +14,7 @@ use super::intake::Intake;
 use super::listeners::accepted::Accepted;
 use super::listeners::udp::FirstDatagram;
 use super::server_stats::ByteTotals;
+use super::sessions::SessionTable;
 use crate::error::{EngineError, failure};
 
 /// A protocol of a server. The first dialect of a server is that of connections none has
@@ -42,8 +43,19 @@ pub(crate) trait ServerDialect {
     /// True if a connection to the shared listener that begins with these bytes is of this dialect.
     fn recognise(&self, first_bytes: &[u8]) -> Recognised;
 
+    /// Its sessions, and the event loop of its descriptors.
+    fn sessions(&self) -> &dyn SessionTable;
+
+    fn sessions_mut(&mut self) -> &mut dyn SessionTable;
+
     /// Treatment of new connections.
-    fn intake(&self, admission: &Admission) -> Intake;
+    fn intake(&self, _admission: &Admission) -> Intake {
+        if self.sessions().is_closed() {
+            Intake::Closed
+        } else {
+            Intake::Open
+        }
+    }
 
     /// Takes a connection that is of this dialect, with the bytes read from it.
     fn accept(
@@ -74,27 +86,21 @@ pub(crate) trait ServerDialect {
         Ok(Vec::new())
     }
 
-    /// Ends a test without a sign of life whose place another client wants; true if there was one.
-    fn end_silent(&mut self) -> bool {
-        false
-    }
-
     /// Ends an accepted connection whose test is not known yet, if it is of this dialect.
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>);
 
-    /// Readable when [`ServerDialect::advance`] has something to do.
-    fn fd(&self) -> BorrowedFd<'_>;
-
     /// When [`ServerDialect::advance`] is due at the latest.
-    fn deadline(&self) -> Option<Instant>;
+    fn deadline(&self) -> Option<Instant> {
+        self.sessions().deadline()
+    }
 
     /// Does what is to be done now.
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure>;
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn Session>;
-
     /// There is neither a session nor an accepted connection without one.
-    fn is_idle(&self) -> bool;
+    fn is_idle(&self) -> bool {
+        self.sessions().is_empty()
+    }
 
     /// A signal ends the server.
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped;
@@ -112,6 +118,12 @@ pub(crate) trait Session {
 
     /// Ends the test: it exceeds a limit.
     fn stop(&mut self, reason: RefusalReason);
+
+    /// Ends a test that has been silent for too long, which is shorter while another client wants
+    /// its place; true if it did.
+    fn check_liveness(&mut self, _is_place_wanted: bool) -> bool {
+        false
+    }
 }
 
 /// Result of matching the first bytes of a connection.

@@ -21,7 +21,7 @@ use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
 use super::listeners::accepted::Accepted;
 use super::listeners::acceptor::{Acceptor, Progress};
-use super::tokens::{CLOSING, DIALECT, INTERRUPT, KINDS, LISTENER, PENDING, UDP_LISTENER};
+use super::tokens::{CLOSING, DIALECT, INTERRUPT, LISTENER, PENDING, UDP_LISTENER, parts, token};
 use crate::error::{EngineError, Operation, failure};
 use crate::interrupts::Interrupts;
 
@@ -106,8 +106,11 @@ impl<'a> Server<'a> {
             self.context.listeners.add(listener, index);
         }
 
-        let token = index as u64 * KINDS + DIALECT;
-        let watched = self.context.epoll.add(dialect.fd(), token, Interest::READ);
+        let token = token(index as u64, DIALECT);
+        let watched = self
+            .context
+            .epoll
+            .add(dialect.sessions().fd(), token, Interest::READ);
         watched.map_err(Operation::Init.failed())?;
         self.dialects.push(dialect);
 
@@ -218,8 +221,8 @@ impl<'a> Server<'a> {
 
     /// True when the server ends.
     fn dispatch(&mut self, event: Ready) -> Result<bool, Failure> {
-        let index = event.token / KINDS;
-        match event.token % KINDS {
+        let (index, kind) = parts(event.token);
+        match kind {
             LISTENER => self.accept(index)?,
             PENDING => self.on_pending(index)?,
             INTERRUPT => return self.on_interrupt(),
@@ -354,7 +357,9 @@ impl<'a> Server<'a> {
         }
 
         admission.want_place(Instant::now());
-        self.dialects.iter_mut().any(|dialect| dialect.end_silent())
+        self.dialects
+            .iter_mut()
+            .any(|dialect| dialect.sessions_mut().end_silent())
     }
 
     fn pass_on(&mut self, connection: Accepted, dialect: usize) -> Result<(), Failure> {
@@ -460,7 +465,7 @@ impl<'a> Server<'a> {
     fn session(&mut self, id: u64) -> Option<&mut dyn Session> {
         self.dialects
             .iter_mut()
-            .find_map(|dialect| dialect.session(id))
+            .find_map(|dialect| dialect.sessions_mut().session(id))
     }
 
     fn report_progress_when_due(&mut self, now: Instant) {

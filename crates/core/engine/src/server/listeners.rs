@@ -20,7 +20,7 @@ use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
 use super::intake::Intake;
-use super::tokens::{KINDS, LISTENER};
+use super::tokens::{LISTENER, token};
 use crate::error::{EngineError, Operation};
 use crate::wait::family;
 
@@ -143,7 +143,7 @@ impl Listeners {
 
             // It fails only when memory is short, and is tried again in the next turn.
             let outcome = if wanted {
-                epoll.add(&listener.fd, index * KINDS + LISTENER, Interest::READ)
+                epoll.add(&listener.fd, token(*index, LISTENER), Interest::READ)
             } else {
                 epoll.remove(&listener.fd)
             };

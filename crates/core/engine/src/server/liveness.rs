@@ -1,6 +1,6 @@
 //! Notices that a running test's client shows no sign of life any more.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_model::{TestSpec, policy};
 use linerate_sys::clock::as_ns;
@@ -20,6 +20,8 @@ pub(crate) struct Liveness {
 const LEAST_BPS: u64 = 800;
 /// A stream that is paced may be silent for the time of a few blocks.
 const BLOCKS: u64 = 3;
+/// Time between two checks.
+const CHECK_PERIOD: Duration = Duration::from_millis(250);
 /// Longest time between two checks of a server that runs.
 const CHECK_GAP_MAX_NS: u64 = 2_000_000_000;
 
@@ -33,6 +35,19 @@ impl Liveness {
             changed_ns: now_ns,
             checked_ns: now_ns,
         }
+    }
+
+    /// For a test that begins at `now_ns`.
+    pub(crate) fn of_test(spec: &TestSpec, limits: policy::Liveness, now_ns: u64) -> Self {
+        let limits = limits_of(spec, limits);
+        let least = progress_bytes_min(spec, limits.while_wanted);
+        Self::new(limits, now_ns).demanding(least)
+    }
+
+    /// When [`Self::exceeded`] is due again: progress is a counter of the workers, and no event
+    /// announces its silence.
+    pub(crate) fn next_check() -> Instant {
+        Instant::now() + CHECK_PERIOD
     }
 
     /// Takes only this much for progress.
@@ -81,7 +96,7 @@ fn agreed_bps(spec: &TestSpec) -> Option<u64> {
 
 /// Bytes that a test must move in the time it may be silent: a tenth of what was agreed, and never
 /// more than a path of 800 bit/s allows. A client that trickles keeps no place.
-pub(crate) fn progress_bytes_min(spec: &TestSpec, timeout: Duration) -> u64 {
+fn progress_bytes_min(spec: &TestSpec, timeout: Duration) -> u64 {
     let rate_bps = agreed_bps(spec).map_or(LEAST_BPS, |rate| (rate / 10).min(LEAST_BPS));
     let bits = u128::from(rate_bps) * timeout.as_millis() / 1000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX).max(1)

@@ -1,6 +1,6 @@
 //! Requests and replies on one connection.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +17,15 @@ use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
 use crate::measure::counters::StreamCounters;
 use crate::measure::stream_stats::StreamStats;
+use crate::send_buffer::SendBuffer;
+use crate::wait::if_ready;
 
 /// One socket and what is still to be written to it.
 struct Line {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     stats: Arc<StreamStats>,
-    unsent: Vec<u8>,
-    sent: usize,
+    unsent: SendBuffer,
     quick_ack: bool,
     /// Received messages are requests.
     answers: bool,
@@ -41,35 +42,23 @@ impl Line {
             fd: inputs.fd,
             counters: inputs.counters,
             stats,
-            unsent: Vec::new(),
-            sent: 0,
+            unsent: SendBuffer::default(),
             quick_ack,
             answers,
             is_last: false,
         }
     }
 
-    fn put(&mut self, message: Vec<u8>) {
-        (self.unsent, self.sent) = (message, 0);
-    }
-
     /// Writes what is left; false while the socket takes no more.
     fn flush(&mut self) -> io::Result<bool> {
-        while self.sent < self.unsent.len() {
-            match stream_io::send(&self.fd, &self.unsent[self.sent..]) {
-                Ok(n) => {
-                    self.sent += n;
-                    if !self.is_last {
-                        self.count(n as u64, 0);
-                    }
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
+        let sent = self
+            .unsent
+            .flush(|bytes| stream_io::send(&self.fd, bytes))?;
+        if !self.is_last && sent > 0 {
+            self.count(sent as u64, 0);
         }
 
-        Ok(true)
+        Ok(self.unsent.is_empty())
     }
 
     /// At most `wanted` bytes; `None` while there are none.
@@ -81,18 +70,14 @@ impl Line {
             let _ = sockopt::TCP_QUICKACK.set(&self.fd, true);
         }
 
-        loop {
-            match stream_io::recv(&self.fd, &mut scratch[..len]) {
-                Ok(n) => {
-                    if self.answers {
-                        self.begin_exchange(clock::monotonic_ns());
-                    }
-                    return Ok(Some(&scratch[..n]));
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
+        let received = if_ready(stream_io::recv(&self.fd, &mut scratch[..len]))?;
+        if received.is_some() && self.answers {
+            self.begin_exchange(clock::monotonic_ns());
+        }
+
+        match received {
+            Some(len) => Ok(Some(&scratch[..len])),
+            None => Ok(None),
         }
     }
 
@@ -114,6 +99,17 @@ impl Line {
                 reads.bins[0] += 1;
             }
         });
+    }
+}
+
+/// Steps until nothing can be done now.
+fn pump(mut step: impl FnMut() -> io::Result<Option<Pumped>>) -> Pumped {
+    loop {
+        match step() {
+            Ok(None) => {}
+            Ok(Some(pumped)) => return pumped,
+            Err(error) => return Pumped::Ended(Ended::Failed(error)),
+        }
     }
 }
 
@@ -165,14 +161,14 @@ impl BounceClient {
 
         if now_ns >= self.ends_ns {
             (self.is_over, self.line.is_last) = (true, true);
-            self.line.put(self.requester.stop(wall()));
+            self.line.unsent.push(&self.requester.stop(wall()));
             return Ok(None);
         }
 
         match self.requester.request(Instant::now(), wall()) {
             Some(request) => {
                 self.line.begin_exchange(now_ns);
-                self.line.put(request);
+                self.line.unsent.push(&request);
                 Ok(None)
             }
             None => {
@@ -236,13 +232,7 @@ impl Pump for BounceClient {
             return Pumped::Ended(Ended::AmountReached);
         }
 
-        loop {
-            match self.step(clock::monotonic_ns()) {
-                Ok(None) => {}
-                Ok(Some(pumped)) => return pumped,
-                Err(error) => return Pumped::Ended(Ended::Failed(error)),
-            }
-        }
+        pump(|| self.step(clock::monotonic_ns()))
     }
 }
 
@@ -317,7 +307,7 @@ impl BounceServer {
                 return Ok(Some(Pumped::Precisely(due_ns)));
             }
             Some((_, Reply::Send(head))) => {
-                self.line.put(head.reply(wall()));
+                self.line.unsent.push(&head.reply(wall()));
                 return Ok(None);
             }
             Some((_, Reply::Stop)) => return Ok(Some(Pumped::Ended(Ended::Eof))),
@@ -344,12 +334,6 @@ impl Pump for BounceServer {
     }
 
     fn pump(&mut self, _: u64, _: &mut Scratch) -> Pumped {
-        loop {
-            match self.step() {
-                Ok(None) => {}
-                Ok(Some(pumped)) => return pumped,
-                Err(error) => return Pumped::Ended(Ended::Failed(error)),
-            }
-        }
+        pump(|| self.step())
     }
 }

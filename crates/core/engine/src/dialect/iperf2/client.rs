@@ -322,7 +322,8 @@ impl Client<'_> {
             session,
             listener,
             reader: reader.transpose().map_err(|e| os("test", &e))?,
-            back_deadline: None,
+            back_until: None,
+            is_interrupted: false,
         };
         test_loop.drive(reporter)
     }
@@ -339,7 +340,9 @@ struct TestLoop<'a> {
     next_number: u32,
     /// Connections that are still to come back.
     back_missing: usize,
-    back_deadline: Option<Instant>,
+    /// The second session waits for them until then.
+    back_until: Option<Instant>,
+    is_interrupted: bool,
 }
 
 impl TestLoop<'_> {
@@ -364,27 +367,33 @@ impl TestLoop<'_> {
         let mut first_outcome = Ok(());
 
         loop {
-            self.session.advance(reporter);
-            if self.session.is_over() {
+            let awaits_back = self.back_until.filter(|_| self.back_missing > 0);
+            if awaits_back.is_none() {
+                self.session.advance(reporter);
+            }
+            if awaits_back.is_none() && self.session.is_over() {
                 let outcome = self.session.finish(reporter);
                 first_outcome = first_outcome.and(outcome);
                 if self.back_missing == 0 {
                     return Ok(first_outcome);
                 }
 
-                let unpublished = self.new_session()?;
+                // Nothing of it starts before all of its connections are there.
+                let next = self.new_session()?;
                 let _ = epoll.remove(self.session.fd());
-                self.session = unpublished;
+                self.session = next;
                 add(self.session.fd(), SESSION)?;
+                self.back_until = Some(Instant::now() + BACK_TIMEOUT);
                 self.accept_back(reporter)?;
-                self.await_back(&epoll, reporter)?;
                 continue;
             }
 
-            let left = self
-                .session
-                .deadline()
-                .map(|t| t.saturating_duration_since(Instant::now()));
+            if awaits_back.is_some_and(|until| Instant::now() >= until) {
+                return Err(failure("ERROR: expected reverse connect did not occur"));
+            }
+
+            let until = awaits_back.or_else(|| self.session.deadline());
+            let left = until.map(|t| t.saturating_duration_since(Instant::now()));
             epoll
                 .wait(&mut events, left)
                 .map_err(|e| failure(e.to_string()))?;
@@ -408,12 +417,12 @@ impl TestLoop<'_> {
         let Some(signal) = self.client.interrupts.take() else {
             return Ok(());
         };
-        if self.back_deadline.is_some() {
+        if self.is_interrupted {
             return Err(connect::interruption(&signal));
         }
 
         self.back_missing = 0;
-        self.back_deadline = Some(Instant::now());
+        self.is_interrupted = true;
         self.session.interrupt();
         Ok(())
     }
@@ -423,32 +432,6 @@ impl TestLoop<'_> {
         let session =
             Session::new(true, spec.test.clone(), &spec.local, true).map_err(|e| os("test", &e))?;
         Ok(session.following(&self.session))
-    }
-
-    /// Waits until the server has connected back.
-    fn await_back(&mut self, epoll: &Epoll, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-        let until = Instant::now() + BACK_TIMEOUT;
-        let mut events = Vec::new();
-
-        while self.back_missing > 0 {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(failure(
-                    "ERROR: expected reverse connect did not occur".to_owned(),
-                ));
-            }
-
-            epoll
-                .wait(&mut events, Some(left))
-                .map_err(|e| failure(e.to_string()))?;
-            if events.iter().any(|e| e.token == INTERRUPT) {
-                self.on_interrupt()?;
-            }
-
-            self.accept_back(reporter)?;
-        }
-
-        Ok(())
     }
 
     /// Accepts connections from the server's address only.

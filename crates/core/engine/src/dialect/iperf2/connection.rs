@@ -22,6 +22,7 @@ use super::received_bursts::BurstQueue;
 use super::sockets;
 use crate::data::run::PumpBuilder;
 use crate::measure::stream_stats::StreamStats;
+use crate::send_buffer::SendBuffer;
 
 /// A connection or flow.
 pub(super) struct Connection {
@@ -59,7 +60,7 @@ pub(super) struct Connection {
     bounce: Option<Vec<u8>>,
     template: Vec<u8>,
     width: NumberWidth,
-    unsent: Vec<u8>,
+    unsent: SendBuffer,
     /// Payload that has been sent or received outside of the workers.
     sent_bytes: u64,
     received_bytes: u64,
@@ -121,7 +122,7 @@ impl Connection {
             bounce: None,
             template: Vec::new(),
             width: NumberWidth::Wide,
-            unsent: Vec::new(),
+            unsent: SendBuffer::default(),
             sent_bytes: 0,
             received_bytes: 0,
             watched: None,
@@ -444,23 +445,16 @@ impl Connection {
             self.sent_bytes += bytes.len() as u64;
         }
 
-        self.unsent.extend_from_slice(bytes);
+        self.unsent.push(bytes);
         self.flush();
     }
 
     fn flush(&mut self) {
-        while !self.unsent.is_empty() {
-            match stream_io::send(&self.fd, &self.unsent) {
-                Ok(n) => drop(self.unsent.drain(..n)),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => {
-                    self.unsent.clear();
-                    return self
-                        .machine
-                        .failed(&format!("write failed: {}", io_text(&e)));
-                }
-            }
+        let flushed = self.unsent.flush(|bytes| stream_io::send(&self.fd, bytes));
+        if let Err(error) = flushed {
+            self.unsent.clear();
+            self.machine
+                .failed(&format!("write failed: {}", io_text(&error)));
         }
     }
 

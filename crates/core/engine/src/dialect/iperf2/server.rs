@@ -17,7 +17,7 @@ use linerate_model::{Failure, ServerReporter};
 
 use crate::error::failure;
 use crate::interrupts::Interrupts;
-use crate::server::event_loop::Server;
+use crate::server::Server;
 use iperf2_server::Iperf2Server;
 
 /// Serves until interrupted, until its time limit, or for a number of connections.

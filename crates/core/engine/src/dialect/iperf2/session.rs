@@ -28,6 +28,7 @@ use super::sockets::{self, DeviceCache};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::reporter::Reporter;
+use crate::wait::time_until;
 use final_report::final_report;
 
 /// Data on one clock.
@@ -162,10 +163,8 @@ impl Session {
         let look = open()
             .any(|c| c.machine.awaits_data())
             .then(|| Instant::now() + POLL);
-        let run = self.run.next_deadline_ns().map(|t| {
-            let wait_ns = t.saturating_sub(clock::monotonic_ns());
-            Instant::now() + Duration::from_nanos(wait_ns)
-        });
+        let run = self.run.next_deadline_ns();
+        let run = run.map(|at_ns| Instant::now() + time_until(at_ns));
         let bursts = open()
             .any(|c| c.bursts().is_some())
             .then(|| Instant::now() + BURST_POLL);

@@ -31,6 +31,7 @@ use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::measure::overflow;
 use crate::reporter::{Reporter, test_header};
+use crate::wait::time_until;
 pub use connect::{Established, Handshake};
 use ending::Ending;
 use load_controller::LoadController;
@@ -335,7 +336,7 @@ impl<'a> Client<'a> {
             .chain(ending)
             .chain(sample)
             .min();
-        let run = run.map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
+        let run = run.map(time_until);
         [machine, run].into_iter().flatten().min()
     }
 

@@ -1,6 +1,6 @@
 //! Bytes in and out of a control connection, without blocking.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::spec::LocalOptions;
@@ -10,12 +10,13 @@ use linerate_sys::{socket, sockopt, stream_io};
 use super::keepalive;
 use crate::data::socket::limit_idle_time;
 use crate::error::{EngineError, Operation};
+use crate::send_buffer::SendBuffer;
+use crate::wait::if_ready;
 
 /// One control connection with its unsent bytes.
 pub(crate) struct ControlConnection {
     fd: OwnedFd,
-    unsent: Vec<u8>,
-    position: usize,
+    unsent: SendBuffer,
     /// The event loop announces room for what is unsent.
     unsent_watched: bool,
 }
@@ -33,8 +34,7 @@ impl ControlConnection {
     pub(crate) fn new(fd: OwnedFd) -> Self {
         Self {
             fd,
-            unsent: Vec::new(),
-            position: 0,
+            unsent: SendBuffer::default(),
             unsent_watched: false,
         }
     }
@@ -49,24 +49,14 @@ impl ControlConnection {
 
     /// Queues bytes and sends what the socket takes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.unsent.extend_from_slice(bytes);
+        self.unsent.push(bytes);
         self.flush()
     }
 
-    /// Sends what the socket takes; [`ControlConnection::has_unsent`] is true when bytes are left.
+    /// Sends what the socket takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        while self.position < self.unsent.len() {
-            match stream_io::send(&self.fd, &self.unsent[self.position..]) {
-                Ok(n) => self.position += n,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(e) => return Err(e),
-            }
-        }
-
-        self.unsent.clear();
-        self.position = 0;
-        Ok(())
+        let sent = self.unsent.flush(|bytes| stream_io::send(&self.fd, bytes));
+        sent.map(drop)
     }
 
     /// Sends what the socket takes, and nothing after that.
@@ -74,10 +64,6 @@ impl ControlConnection {
         let _ = self.flush();
         self.unsent.clear();
         let _ = socket::shutdown_write(&self.fd);
-    }
-
-    fn has_unsent(&self) -> bool {
-        self.position < self.unsent.len()
     }
 
     /// Begins to be read, with this token.
@@ -89,7 +75,7 @@ impl ControlConnection {
     /// Waits for writability only while bytes are unsent: a control connection is nearly always
     /// writable.
     pub(crate) fn follow_unsent(&mut self, epoll: &Epoll, token: u64) {
-        let write = self.has_unsent();
+        let write = !self.unsent.is_empty();
         let interest = Interest {
             write,
             ..Interest::READ
@@ -107,12 +93,10 @@ impl ControlConnection {
             return Received::Failed(error);
         }
 
-        match stream_io::recv(&self.fd, buffer) {
-            Ok(0) => Received::Eof,
-            Ok(n) => Received::Bytes(&buffer[..n]),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Received::Nothing
-            }
+        match if_ready(stream_io::recv(&self.fd, buffer)) {
+            Ok(Some(0)) => Received::Eof,
+            Ok(Some(n)) => Received::Bytes(&buffer[..n]),
+            Ok(None) => Received::Nothing,
             Err(e) => Received::Failed(e),
         }
     }

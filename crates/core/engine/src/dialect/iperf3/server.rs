@@ -14,39 +14,31 @@ mod stream_numbers;
 mod tokens;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 use linerate_iperf3::wire::server::{ServerAction, ServerInput};
 use linerate_iperf3::wire::{COOKIE_WIRE_LEN, ErrorCode, State, udp_header};
-use linerate_model::policy::ServerPolicy;
-use linerate_model::service::RefusalReason;
+use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Transport};
 use linerate_sys::cpu;
 use linerate_sys::error::io_text;
-use linerate_sys::poll::{Epoll, Ready};
 
 use crate::dialect::iperf3::control_connection::Received;
 use crate::dialect::iperf3::error::failed;
 use crate::error::{EngineError, failure};
 use crate::interrupts::Interrupts;
-use crate::server::admission::Admission;
 use crate::server::blocking_pool::BlockingPool;
-use crate::server::context::ServerContext;
-use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
-use crate::server::event_loop::Server;
-use crate::server::intake::Intake;
-use crate::server::listeners::accepted::Accepted;
-use crate::server::listeners::udp::FirstDatagram;
-use crate::server::timers::Timers;
+use crate::server::{
+    Accepted, Admission, FirstDatagram, Intake, Recognised, Server, ServerContext, ServerDialect,
+    SessionTable, Sessions, Stopped,
+};
 use context::Context;
 use registry::{SessionRegistry, Stage};
-use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
-use tokens::{CONTROL, FLOWS, KINDS, POOL, READ};
+use session::{CONTROL_READ_BYTES, Session};
+use tokens::{CONTROL, FLOWS, POOL};
 use work::Work;
 
 /// Serves until interrupted, or for one test. `requests` makes what clients may request beside
@@ -93,17 +85,12 @@ pub(crate) fn dialect(
 /// Clients with a control connection, their sessions and the sockets of both.
 struct Iperf3Server {
     context: Context,
-    epoll: Epoll,
     registry: SessionRegistry,
     pool: BlockingPool<Work, ServerInput>,
-    sessions: BTreeMap<u64, Session>,
-    timers: Timers,
-    /// Sessions that others have changed since the last turn.
-    changed: BTreeSet<u64>,
+    sessions: Sessions<Session>,
     test_number: u32,
     /// Sessions that ended since the last announcement.
     ended: u32,
-    is_over: bool,
 }
 
 /// Name of the dialect.
@@ -111,7 +98,7 @@ const NAME: &str = "iperf3";
 
 impl Iperf3Server {
     fn new(spec: &ServerSpec, peer_requests: PeerRequests) -> Result<Self, Failure> {
-        let epoll = Epoll::new().map_err(failed(ErrorCode::InitTest))?;
+        let sessions = Sessions::new().map_err(failed(ErrorCode::InitTest))?;
         let spec = spec.clone();
         let allow_split_address = spec.policy.allow_split_address;
         let context = Context {
@@ -121,21 +108,17 @@ impl Iperf3Server {
         let checker = context.login_checker()?;
         let pool = BlockingPool::new(move |work| work::run(work, checker.as_ref()));
         let pool = pool.map_err(failed(ErrorCode::InitTest))?;
-        epoll
-            .add(pool.fd(), POOL, READ)
+        sessions
+            .watch(pool.fd(), 0, POOL)
             .map_err(failed(ErrorCode::InitTest))?;
 
         Ok(Self {
             registry: SessionRegistry::new(allow_split_address),
             context,
-            epoll,
             pool,
-            sessions: BTreeMap::new(),
-            timers: Timers::default(),
-            changed: BTreeSet::new(),
+            sessions,
             test_number: 0,
             ended: 1,
-            is_over: false,
         })
     }
 
@@ -150,32 +133,12 @@ impl Iperf3Server {
         announced.map_err(failure)
     }
 
-    fn dispatch(&mut self, event: Ready, server: &mut ServerContext<'_>) {
-        match event.token {
-            POOL => self.take_outcomes(server),
-            token => {
-                let id = token / KINDS;
-                match (token % KINDS, self.sessions.get_mut(&id)) {
-                    (CONTROL, Some(_)) => self.on_control(id, server),
-                    (FLOWS, Some(session)) => session.on_flows(&mut server.udp),
-                    (_, Some(session)) => {
-                        session.on_time(server.admission.is_place_wanted(Instant::now()));
-                    }
-                    (_, None) => {}
-                }
-
-                self.forward_inputs(id, server);
-            }
-        }
-    }
-
-    fn on_control(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(session) = self.sessions.get_mut(&id) else {
+    fn on_control(&mut self, id: u64) {
+        let Some((session, epoll)) = self.sessions.with_epoll(id) else {
             return;
         };
         let mut buffer = [0; CONTROL_READ_BYTES];
         let now = Instant::now();
-
         match session.control.receive(&mut buffer) {
             Received::Bytes(bytes) => self.registry.handle_control(now, id, bytes),
             Received::Nothing => {}
@@ -186,11 +149,10 @@ impl Iperf3Server {
             }
         }
 
-        let sockets = ServerSockets::new(id, &self.epoll, server);
         // Bytes behind a login or a result are not parsed before its outcome is known; they stay in
         // the kernel.
-        session.pause_reading(self.registry.has_work(id), &sockets);
-        session.follow_unsent(&sockets);
+        session.pause_reading(self.registry.has_work(id), epoll);
+        session.follow_unsent(epoll);
     }
 
     /// Hands out work while a thread is free for it.
@@ -205,8 +167,8 @@ impl Iperf3Server {
     fn take_outcomes(&mut self, server: &mut ServerContext<'_>) {
         for (id, outcome) in self.pool.take_outcomes() {
             self.registry.handle_outcome(Instant::now(), id, outcome);
-            if let Some(session) = self.sessions.get_mut(&id) {
-                session.pause_reading(false, &ServerSockets::new(id, &self.epoll, server));
+            if let Some((session, epoll)) = self.sessions.with_epoll(id) {
+                session.pause_reading(false, epoll);
                 self.forward_inputs(id, server);
             }
         }
@@ -217,13 +179,16 @@ impl Iperf3Server {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        let due = session.due;
         for mut input in session.take_inputs() {
             if let ServerInput::Results(results) = &mut input {
                 results.ran_beside = Some(server.stats.concurrent_max(id));
             }
+
             self.registry.handle_local(Instant::now(), id, input);
         }
-        self.timers.set(id, session.due);
+
+        self.sessions.set_due(id, due);
     }
 
     /// Carries out what the registry decided, until nothing is left to do.
@@ -264,16 +229,12 @@ impl Iperf3Server {
             return;
         }
 
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some((session, epoll)) = self.sessions.with_epoll(id) else {
             return;
         };
         let starts = matches!(action, ServerAction::StartClock);
-        let admitted = Admitted {
-            first_position: self.registry.first_position(id),
-            quota: server.admission.quotas().quota(id),
-        };
-        let mut sockets = ServerSockets::new(id, &self.epoll, server);
-        session.execute(action, &self.context, admitted, &mut sockets);
+        let first_position = self.registry.first_position(id);
+        session.execute(action, &self.context, first_position, epoll, server);
 
         if starts {
             self.log_start(id, server);
@@ -292,19 +253,17 @@ impl Iperf3Server {
         }
     }
 
+    /// What is due of the registry and of the sessions, and what others changed of those.
     fn on_time(&mut self, server: &ServerContext<'_>) {
         let now = Instant::now();
         let is_place_wanted = server.admission.is_place_wanted(now);
         self.registry.handle_timeout(now);
 
-        for id in self.timers.take_due(now) {
+        for id in self.sessions.take_ready() {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.on_time(is_place_wanted);
+                self.forward_inputs(id, server);
             }
-            self.changed.insert(id);
-        }
-        for id in std::mem::take(&mut self.changed) {
-            self.forward_inputs(id, server);
         }
     }
 }
@@ -321,11 +280,6 @@ impl ServerDialect for Iperf3Server {
         Ok(())
     }
 
-    fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
-        self.context.spec.policy.access = policy.access.clone();
-        Ok(())
-    }
-
     /// A connection that is no test of another dialect waits as a cookie that is not complete.
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {
         if first_bytes.len() < COOKIE_WIRE_LEN {
@@ -336,7 +290,7 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn intake(&self, admission: &Admission) -> Intake {
-        if self.is_over {
+        if self.sessions.is_closed() {
             Intake::Closed
         } else if self.registry.is_busy(admission) {
             Intake::Refused(RefusalReason::Busy)
@@ -376,7 +330,8 @@ impl ServerDialect for Iperf3Server {
         peer: SocketAddr,
         server: &mut ServerContext<'_>,
     ) -> Result<Vec<u8>, Failure> {
-        self.log_header_timeout(peer, server);
+        let explanation = ErrorCode::RecvCookie.message(Some("Connection timed out"));
+        server.log_failed_handshake(peer, HandshakeCause::Cookie, explanation);
         if !self.sessions.is_empty() || self.ended > 0 {
             // A stock server in a test refuses every other connection this way.
             return Ok(self.refusal(RefusalReason::Busy));
@@ -386,34 +341,31 @@ impl ServerDialect for Iperf3Server {
         Ok(error_message(ErrorCode::RecvCookie))
     }
 
-    fn end_silent(&mut self) -> bool {
-        for (id, session) in &mut self.sessions {
-            if session.check_liveness(true) {
-                self.changed.insert(*id);
-                return true;
-            }
-        }
-
-        false
-    }
-
     fn evict(&mut self, id: u64, reason: RefusalReason, _server: &mut ServerContext<'_>) {
         self.registry.evict(Instant::now(), id, reason);
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    fn sessions(&self) -> &dyn SessionTable {
+        &self.sessions
+    }
+
+    fn sessions_mut(&mut self) -> &mut dyn SessionTable {
+        &mut self.sessions
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let changed = (!self.changed.is_empty()).then(Instant::now);
-        let next = [changed, self.timers.next(), self.registry.next_timeout()];
+        let next = [self.sessions.deadline(), self.registry.next_timeout()];
         next.into_iter().flatten().min()
     }
 
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        for event in self.epoll.ready() {
-            self.dispatch(event, server);
+        for (id, kind) in self.sessions.events() {
+            match (kind, self.sessions.get_mut(&id)) {
+                (POOL, _) => self.take_outcomes(server),
+                (CONTROL, Some(_)) => self.on_control(id),
+                (FLOWS, Some(session)) => session.on_flows(&mut server.udp),
+                _ => {}
+            }
         }
 
         self.on_time(server);
@@ -422,7 +374,7 @@ impl ServerDialect for Iperf3Server {
 
         if self.ended > 0 && self.sessions.is_empty() {
             if self.context.spec.one_off {
-                self.is_over = true;
+                self.sessions.close();
             } else {
                 self.announce(server)?;
             }
@@ -431,26 +383,13 @@ impl ServerDialect for Iperf3Server {
         Ok(())
     }
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        let session = self.sessions.get_mut(&id)?;
-        self.changed.insert(id);
-        Some(session)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.sessions.is_empty()
-    }
-
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
         let stopped = if self.sessions.is_empty() {
             Stopped::Ended
         } else {
             Stopped::Reported
         };
-        for (id, session) in &mut self.sessions {
-            session.stop_early();
-            self.changed.insert(*id);
-        }
+        self.sessions.wake_all().for_each(Session::stop_early);
 
         self.registry.terminate(Instant::now(), signal_text);
         self.advance_sessions(server);

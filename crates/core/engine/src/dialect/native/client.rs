@@ -16,8 +16,8 @@ mod requests;
 mod streams;
 mod transactions;
 
-pub use connect::{Connection, Established, Opened, connect, open};
-pub use connect_race::{Target, bind};
+pub use connect::{Established, Opened, connect, open};
+pub use connect_race::{Connection, Target, bind};
 pub use control::{Announcement, NativeClient, Turn};
 pub use load_phase::LoadController;
 

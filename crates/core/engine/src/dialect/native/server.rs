@@ -28,7 +28,7 @@ use linerate_trust::{HostKey, ServerConfig, Tokens as KnownTokens};
 
 use crate::error::failure;
 use crate::interrupts::Interrupts;
-use crate::server::event_loop::Server;
+use crate::server::Server;
 use context::Context;
 use native_server::NativeServer;
 use request::Requests;
@@ -102,6 +102,7 @@ fn open(
         is_first,
     };
     NativeServer::new(context, key.fingerprint(), policy.host_key.is_some())
+        .map_err(|error| failure(error.text()))
 }
 
 fn host_key(policy: &NativePolicy) -> Result<HostKey, Failure> {

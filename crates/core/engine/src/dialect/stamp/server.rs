@@ -2,8 +2,7 @@
 //! answer are its own, so that the wait for this thread is no part of a round trip.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::os::fd::OwnedFd;
 
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::{AddressFamily, ServerSpec};
@@ -14,12 +13,10 @@ use linerate_sys::{OsError, clock, sockopt, udp};
 
 use super::clock_error;
 use crate::error::failure;
-use crate::server::admission::Admission;
-use crate::server::context::ServerContext;
-use crate::server::dialect::{Recognised, ServerDialect, Session, Stopped};
-use crate::server::intake::Intake;
-use crate::server::listeners::accepted::Accepted;
-use crate::server::listeners::open_bound_with;
+use crate::server::{
+    Accepted, ByteTotals, Recognised, ServerContext, ServerDialect, Session, SessionTable,
+    Sessions, Stopped, open_bound_with,
+};
 
 /// Packets that are read per turn of the control thread, so that a flood delays no client.
 const PACKETS_PER_TURN: u32 = 64;
@@ -28,6 +25,8 @@ const PACKET_LEN_MAX: usize = 1 << 16;
 
 pub(crate) struct StampServer {
     fd: OwnedFd,
+    /// Without a session; its event loop has the socket.
+    sessions: Sessions<NoSession>,
     address: SocketAddr,
     reflector: Reflector,
     buffer: Vec<u8>,
@@ -41,10 +40,17 @@ impl StampServer {
         }
 
         let port = address.port();
-        let fd = socket(spec, address)
-            .map_err(|error| failure(format!("port {port} (STAMP, UDP): {}", error.text())))?;
+        let failed =
+            |error: OsError| failure(format!("port {port} (STAMP, UDP): {}", error.text()));
+        let fd = socket(spec, address).map_err(failed)?;
+        let mut sessions = Sessions::new().map_err(failed)?;
+        sessions.watch(&fd, 0, 0).map_err(failed)?;
+        // It has no connections, so that it does not keep a server from its end.
+        sessions.close();
+
         Ok(Self {
             fd,
+            sessions,
             address,
             reflector: Reflector::new(port),
             buffer: vec![0; PACKET_LEN_MAX],
@@ -102,6 +108,17 @@ fn socket(spec: &ServerSpec, address: SocketAddr) -> Result<OwnedFd, OsError> {
     Ok(fd)
 }
 
+/// Packets begin no session.
+enum NoSession {}
+
+impl Session for NoSession {
+    fn totals(&mut self) -> ByteTotals {
+        match *self {}
+    }
+
+    fn stop(&mut self, _reason: RefusalReason) {}
+}
+
 impl ServerDialect for StampServer {
     fn name(&self) -> &'static str {
         "stamp"
@@ -117,9 +134,12 @@ impl ServerDialect for StampServer {
         Recognised::NotMine
     }
 
-    /// It has no connections, so that it does not keep a server from its end.
-    fn intake(&self, _admission: &Admission) -> Intake {
-        Intake::Closed
+    fn sessions(&self) -> &dyn SessionTable {
+        &self.sessions
+    }
+
+    fn sessions_mut(&mut self) -> &mut dyn SessionTable {
+        &mut self.sessions
     }
 
     fn accept(&mut self, _: Accepted, _: &mut ServerContext<'_>) -> Result<(), Failure> {
@@ -128,27 +148,11 @@ impl ServerDialect for StampServer {
 
     fn evict(&mut self, _id: u64, _reason: RefusalReason, _server: &mut ServerContext<'_>) {}
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
     /// What is left wakes the control thread again.
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         let mut turn = 0..PACKETS_PER_TURN;
         while turn.next().is_some() && self.answer(server).is_some() {}
         Ok(())
-    }
-
-    fn session(&mut self, _id: u64) -> Option<&mut dyn Session> {
-        None
-    }
-
-    fn is_idle(&self) -> bool {
-        true
     }
 
     fn stop(&mut self, _signal_text: &str, _server: &mut ServerContext<'_>) -> Stopped {

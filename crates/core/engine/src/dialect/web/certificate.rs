@@ -6,8 +6,8 @@ use linerate_model::policy::CertificateFiles;
 
 use super::http::HttpConnection;
 use crate::layer::Layer;
+use crate::server::Accepted;
 use crate::server::limits::address_counts::AddressCounts;
-use crate::server::listeners::accepted::Accepted;
 use tls::Config;
 
 /// The certificate of a server; without one its port has no TLS.
@@ -44,7 +44,7 @@ impl Certificate {
     ) -> Option<HttpConnection> {
         let first_bytes = std::mem::take(&mut accepted.first_bytes);
         let Some(config) = self.config.as_ref().filter(|_| is_tls(&first_bytes)) else {
-            return Some(HttpConnection::new(accepted, Layer::Plain, first_bytes));
+            return Some(HttpConnection::new(accepted, Layer::plain(), first_bytes));
         };
         let address = accepted.peer.ip();
         if self.handshakes.is_exhausted(address, now) {

@@ -1,6 +1,6 @@
 //! The control connection of a page: echoes, and its result.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use linerate_web::wire::frame::{self, FrameReader, Message, Opcode};
 use linerate_web::wire::page::MESSAGE_BYTES_MAX;
 
 use crate::layer::Layer;
+use crate::wait::if_ready;
 
 /// An open one.
 pub(super) struct Control {
@@ -17,7 +18,6 @@ pub(super) struct Control {
     reader: FrameReader,
     /// Bytes that arrived with the request.
     early: Vec<u8>,
-    unsent: Vec<u8>,
     messages: u64,
     second: (Instant, u32),
     pub(super) is_closed: bool,
@@ -39,7 +39,6 @@ impl Control {
             layer,
             reader: FrameReader::keeping(MESSAGE_BYTES_MAX),
             early,
-            unsent: Vec::new(),
             messages: 0,
             second: (Instant::now(), 0),
             is_closed: false,
@@ -50,26 +49,17 @@ impl Control {
     /// waits to be sent, so that a page that does not read cannot fill the memory.
     pub(super) fn advance(&mut self) -> Vec<Vec<u8>> {
         let mut texts = Vec::new();
-        let read = self.flush().and_then(|()| {
-            if self.has_unsent() {
-                Ok(())
-            } else {
-                self.read(&mut texts)
-            }
-        });
-        let sent = read.and_then(|()| self.flush());
-        match sent {
-            Err(error)
-                if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                self.is_closed = true;
-            }
-            _ => {}
-        }
+        let advanced = self.read(&mut texts);
+        self.is_closed |= if_ready(advanced).is_err();
         texts
     }
 
     fn read(&mut self, texts: &mut Vec<Vec<u8>>) -> io::Result<()> {
+        self.layer.flush(&self.fd)?;
+        if self.has_unsent() {
+            return Ok(());
+        }
+
         let early = std::mem::take(&mut self.early);
         self.feed(&early, texts);
         let mut buffer = [0; TURN_BYTES];
@@ -78,28 +68,30 @@ impl Control {
                 0 => self.is_closed = true,
                 len => self.feed(buffer.get(..len).unwrap_or_default(), texts),
             }
-            self.flush()?;
-            if self.is_closed || !self.layer.has_received() {
+            if self.is_closed || self.has_unsent() || !self.layer.has_received() {
                 return Ok(());
             }
         }
     }
 
     fn feed(&mut self, bytes: &[u8], texts: &mut Vec<Vec<u8>>) {
-        let (unsent, mut is_closed, mut count) = (&mut self.unsent, false, 0);
+        let (mut replies, mut is_closed, mut count) = (Vec::new(), false, 0);
         let fed = self.reader.feed(bytes, |message| {
             count += 1;
             match message {
                 Message::Binary(echo) if echo.len() <= ECHO_BYTES_MAX => {
-                    unsent.extend(frame::message(Opcode::Binary, &echo));
+                    replies.extend(frame::message(Opcode::Binary, &echo));
                 }
                 Message::Binary(_) => is_closed = true,
                 Message::Text(text) => texts.push(text),
-                Message::Ping(payload) => unsent.extend(frame::message(Opcode::Pong, &payload)),
+                Message::Ping(payload) => replies.extend(frame::message(Opcode::Pong, &payload)),
                 Message::Close => is_closed = true,
             }
         });
 
+        if !replies.is_empty() {
+            self.send(&replies);
+        }
         self.messages += u64::from(count);
         match fed {
             Err(error) => self.close(error.close_code(), &error.to_string()),
@@ -125,13 +117,12 @@ impl Control {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty() || self.layer.has_unsent()
+        self.layer.has_unsent()
     }
 
     pub(super) fn send(&mut self, message: &[u8]) {
-        self.unsent.extend_from_slice(message);
         // A failure shows at the next read.
-        let _ = self.flush();
+        let _ = self.layer.queue(&self.fd, message);
     }
 
     /// Sends the last message.
@@ -141,13 +132,5 @@ impl Control {
             self.layer.close(&self.fd);
             self.is_closed = true;
         }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        while !self.unsent.is_empty() {
-            let sent = self.layer.send(&self.fd, &self.unsent)?;
-            self.unsent.drain(..sent);
-        }
-        self.layer.flush(&self.fd)
     }
 }

@@ -1,15 +1,15 @@
 //! A connection until its request is answered, or has become a WebSocket.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_web::wire::request::{HeadError, Request};
 
-use super::logins::Login;
 use crate::layer::Layer;
-use crate::server::listeners::accepted::Accepted;
+use crate::server::Accepted;
+use crate::wait::if_ready;
 
 /// One of them.
 pub(super) struct HttpConnection {
@@ -18,8 +18,8 @@ pub(super) struct HttpConnection {
     pub(super) peer: SocketAddr,
     /// Bytes read so far; behind the head those of the WebSocket.
     pub(super) read: Vec<u8>,
-    response: Vec<u8>,
-    sent: usize,
+    /// Its request is answered.
+    has_response: bool,
     /// The connection ends then.
     pub(super) until: Instant,
     /// Who has logged in.
@@ -27,6 +27,13 @@ pub(super) struct HttpConnection {
     pub(super) login: Option<Login>,
     /// A WebSocket that waits for its turn.
     pub(super) queued: Option<Request>,
+}
+
+/// A request whose login is checked, or refused later.
+pub(super) struct Login {
+    pub(super) request: Request,
+    /// When it is refused.
+    pub(super) refused_at: Option<Instant>,
 }
 
 /// Its state.
@@ -52,8 +59,7 @@ impl HttpConnection {
             layer,
             peer: connection.peer,
             read,
-            response: Vec::new(),
-            sent: 0,
+            has_response: false,
             // Progress does not extend it.
             until: Instant::now() + TIMEOUT,
             user: None,
@@ -64,19 +70,14 @@ impl HttpConnection {
 
     /// Reads the request, or writes what is left of the response.
     pub(super) fn advance(&mut self) -> Progress {
-        match self.try_advance() {
-            Ok(progress) => progress,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                Progress::Incomplete
-            }
+        match if_ready(self.try_advance()) {
+            Ok(progress) => progress.unwrap_or(Progress::Incomplete),
             Err(_) => Progress::Closed,
         }
     }
 
     fn try_advance(&mut self) -> io::Result<Progress> {
-        if !self.response.is_empty() {
+        if self.has_response {
             return self.write();
         }
 
@@ -100,21 +101,20 @@ impl HttpConnection {
     }
 
     fn write(&mut self) -> io::Result<Progress> {
-        while let Some(rest) = self
-            .response
-            .get(self.sent..)
-            .filter(|rest| !rest.is_empty())
-        {
-            self.sent += self.layer.send(&self.fd, rest)?;
-        }
         self.layer.flush(&self.fd)?;
+        if self.layer.has_unsent() {
+            return Ok(Progress::Incomplete);
+        }
+
         self.layer.close(&self.fd);
         Ok(Progress::Answered)
     }
 
     /// Begins a response.
-    pub(super) fn respond(&mut self, response: Vec<u8>) {
-        (self.response, self.sent) = (response, 0);
+    pub(super) fn respond(&mut self, response: &[u8]) {
+        self.has_response = true;
+        // A failure shows at the next write.
+        let _ = self.layer.queue(&self.fd, response);
         self.until = Instant::now() + TIMEOUT;
     }
 }

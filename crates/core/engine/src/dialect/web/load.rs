@@ -20,7 +20,8 @@ use crate::data::socket::{describe, limit_idle_time};
 use crate::error::{EngineError, Operation, failure};
 use crate::measure::stream_stats::StreamStats;
 use crate::reporter::{Reporter, test_header};
-use crate::server::server_stats::ByteTotals;
+use crate::server::ByteTotals;
+use crate::wait::time_until;
 
 /// A load that runs.
 pub(super) struct Load {
@@ -144,11 +145,8 @@ impl Load {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let wait_ns = self
-            .run
-            .next_deadline_ns()?
-            .saturating_sub(clock::monotonic_ns());
-        Some((Instant::now() + Duration::from_nanos(wait_ns)).min(self.until))
+        let wait = time_until(self.run.next_deadline_ns()?);
+        Some((Instant::now() + wait).min(self.until))
     }
 
     /// Handles notices and deadlines.

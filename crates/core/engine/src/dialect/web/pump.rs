@@ -102,12 +102,12 @@ impl WebPump {
         self.on_time(now_ns);
         self.flush()?;
 
-        let has_moved = self.take_turns(now_ns, scratch)?;
+        let goes_again = self.take_turns(now_ns, scratch)?;
         if self.peer_closed && self.current.is_none() && !self.has_unsent() {
             return Err(Ended::AmountReached);
         }
 
-        if has_moved {
+        if goes_again {
             return Ok(Pumped::Again);
         }
         if !self.is_closing {

@@ -3,8 +3,7 @@
 mod as_dialect;
 mod stored;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,42 +13,34 @@ use linerate_model::policy::{BrowserPolicy, ServerLimits};
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::sink::StatusPage;
 use linerate_model::spec::ServerSpec;
-use linerate_model::{Direction, Failure, ServerEvent, TestSpec};
-use linerate_sys::poll::{Epoll, Interest};
+use linerate_model::{Direction, Failure, TestSpec};
+use linerate_sys::poll::Interest;
 use linerate_sys::{OsError, clock};
 use linerate_web::wire::page::{self, PROTOCOL};
 use linerate_web::wire::request::{Request, Upgrade};
 use linerate_web::wire::{NDT7, response};
 
 use super::certificate::Certificate;
-use super::http::{HttpConnection, Progress};
-use super::logins::Logins;
+use super::http::{HttpConnection, Login, Progress};
 use super::results::Results;
 use super::session::{Bounds, Session};
 use super::status::Status;
 use crate::error::failure;
-use crate::server::admission::Decision;
-use crate::server::context::ServerContext;
-use crate::server::limits::quotas::QuotaRequest;
-use crate::server::limits::requirements::Requirements;
-use crate::server::timers::Timers;
+use crate::server::{
+    Decision, Logins, QuotaRequest, Requirements, ServerContext, Sessions, Verdict, token,
+};
 
 /// The dialect in a server.
 pub(crate) struct WebServer {
     spec: ServerSpec,
     policy: BrowserPolicy,
-    bounds: Bounds,
-    epoll: Epoll,
+    /// Connections without a session; their numbers are due like those of sessions.
     connections: BTreeMap<u64, HttpConnection>,
-    sessions: BTreeMap<u64, Session>,
-    timers: Timers,
-    /// Sessions with something to do.
-    ready: BTreeSet<u64>,
+    sessions: Sessions<Session>,
     results: Results,
     certificate: Certificate,
     logins: Option<Logins>,
     status: Option<Status>,
-    is_stopping: bool,
 }
 
 /// What a WebSocket is for.
@@ -60,12 +51,11 @@ enum Purpose {
     Upload,
 }
 
-// Tokens: the low bit is the kind.
+// Kinds of descriptors.
 const CONNECTION: u64 = 0;
 const LOAD: u64 = 1;
-const KINDS: u64 = 2;
-/// Token of the logins; no connection has the number 0.
-const POOL: u64 = CONNECTION;
+/// Belongs to no session.
+const POOL: u64 = 3;
 
 /// Length of an ndt7 test (ndt7-protocol.md).
 const DURATION: Duration = Duration::from_secs(10);
@@ -83,26 +73,22 @@ impl WebServer {
         let results = Results::new(policy.keep);
         let certificate = Certificate::load(policy.certificate.as_ref()).map_err(failure)?;
         let os = |error: OsError| failure(error.text());
-        let epoll = Epoll::new().map_err(os)?;
-        let logins = spec.auth.as_ref().map(Logins::new);
+        let sessions = Sessions::new().map_err(os)?;
+        let auth = spec.auth.as_ref();
+        let logins = auth.map(|auth| Logins::new(auth.users_file.clone()));
         let logins = logins.transpose().map_err(os)?;
         if let Some(logins) = &logins {
-            epoll.add(logins.fd(), POOL, Interest::READ).map_err(os)?;
+            sessions.watch(logins.fd(), 0, POOL).map_err(os)?;
         }
         Ok(Self {
             spec: spec.clone(),
             policy,
-            bounds: bounds(&spec.policy.limits),
-            epoll,
             connections: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            timers: Timers::default(),
-            ready: BTreeSet::new(),
+            sessions,
             results,
             certificate,
             logins,
             status: status.map(|page| Status::new(page, spec.local.port)),
-            is_stopping: false,
         })
     }
 
@@ -114,24 +100,27 @@ impl WebServer {
             return self.on_late(id, server);
         }
 
+        if connection.queued.is_some() {
+            // Nothing is read before its turn.
+            return self.sessions.set_due(id, Some(connection.until));
+        }
         if let Some(login) = &connection.login {
             // Nothing is read before the verdict.
             let due = login.refused_at.unwrap_or(connection.until);
             if due > Instant::now() {
-                return self.timers.set(id, Some(due));
+                return self.sessions.set_due(id, Some(due));
             }
             connection.login = None;
-            return self.respond(id, response::challenge(), server);
+            return self.respond(id, &response::challenge(), server);
         }
 
         match connection.advance() {
-            Progress::Incomplete => self.timers.set(id, Some(connection.until)),
+            Progress::Incomplete => self.sessions.set_due(id, Some(connection.until)),
             Progress::Request(request) => self.dispatch(id, *request, server),
-            Progress::Refused(error) => self.respond(
-                id,
-                response::line("400 Bad Request", &error.to_string()),
-                server,
-            ),
+            Progress::Refused(error) => {
+                let response = response::line("400 Bad Request", &error.to_string());
+                self.respond(id, &response, server);
+            }
             Progress::Answered => {
                 if let Some(connection) = self.remove(id, server) {
                     server.close(connection.fd, Vec::new());
@@ -148,126 +137,132 @@ impl WebServer {
             .get_mut(&id)
             .and_then(|connection| connection.queued.take());
         if was_queued.is_some() {
-            self.refuse(id, RefusalReason::QueueTooLong, server);
+            let response = self.refusal(id, RefusalReason::QueueTooLong, server);
+            self.respond(id, &response, server);
         } else {
             self.remove(id, server);
         }
     }
 
     fn remove(&mut self, id: u64, server: &mut ServerContext<'_>) -> Option<HttpConnection> {
-        self.timers.set(id, None);
+        self.sessions.set_due(id, None);
         server.pending_limit.leave(id);
         let connection = self.connections.remove(&id)?;
         if let Some(logins) = self.logins.as_mut().filter(|_| connection.login.is_some()) {
-            logins.leave(id, connection.peer);
+            logins.leave(id, connection.peer.ip());
         }
         // A connection that waits for its turn is not watched.
-        let _ = self.epoll.remove(&connection.fd);
+        let _ = self.sessions.epoll().remove(&connection.fd);
         Some(connection)
     }
 
-    fn respond(&mut self, id: u64, response: Vec<u8>, server: &mut ServerContext<'_>) {
+    fn respond(&mut self, id: u64, response: &[u8], server: &mut ServerContext<'_>) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         connection.respond(response);
-        let token = id * KINDS + CONNECTION;
+        let (epoll, token) = (self.sessions.epoll(), token(id, CONNECTION));
         // One that waited for its turn is not watched.
-        if self
-            .epoll
+        if epoll
             .modify(&connection.fd, token, Interest::WRITE)
             .is_err()
         {
-            let _ = self.epoll.add(&connection.fd, token, Interest::WRITE);
+            let _ = epoll.add(&connection.fd, token, Interest::WRITE);
         }
         self.advance_connection(id, server);
     }
 
     fn dispatch(&mut self, id: u64, request: Request, server: &mut ServerContext<'_>) {
-        if let Some(status) = self
-            .status
-            .as_ref()
-            .filter(|_| Status::is_at(&request.path))
+        if let Some(response) = self.answer(id, request, server) {
+            self.respond(id, &response, server);
+        }
+    }
+
+    /// The response to a request; `None` where that comes later, or the connection is a WebSocket.
+    fn answer(
+        &mut self,
+        id: u64,
+        request: Request,
+        server: &mut ServerContext<'_>,
+    ) -> Option<Vec<u8>> {
+        let is_status = Status::is_at(&request.path);
+        let connection = self.connections.get_mut(&id)?;
+        if let Some(status) = self.status.as_ref().filter(|_| is_status)
             && status.admits(&request)
         {
-            let response = status.answer(&request);
-            return self.respond(id, response, server);
+            return Some(status.answer(&request));
         }
 
         if !self.policy.may_test {
-            let refusal = match Status::is_at(&request.path) {
+            return Some(match is_status {
                 true => Status::refusal(),
                 false => response::line("403 Forbidden", "This server tests no browsers."),
-            };
-            return self.respond(id, refusal, server);
+            });
         }
 
         // The name of a session is the secret of who has logged in.
         let joins = request.upgrade.is_some() && request.parameter("session").is_some();
-        if let (Some(logins), Some(connection)) = (&mut self.logins, self.connections.get_mut(&id))
+        if let Some(logins) = &mut self.logins
             && connection.user.is_none()
             && !joins
         {
-            let refusal = match request.credentials.clone() {
-                _ if !connection.layer.is_tls() => {
-                    response::line("403 Forbidden", "A login needs https.")
-                }
-                None => response::challenge(),
-                Some(credentials) => {
-                    let login = logins.begin(id, connection.peer, request, credentials);
-                    connection.login = Some(login);
-                    // What a client sends meanwhile would be an event without end.
-                    let _ = self.epoll.remove(&connection.fd);
-                    return self.timers.set(id, Some(connection.until));
-                }
+            if !connection.layer.is_tls() {
+                return Some(response::line("403 Forbidden", "A login needs https."));
+            }
+            let Some((user, password)) = request.credentials.clone() else {
+                return Some(response::challenge());
             };
-            return self.respond(id, refusal, server);
+            logins.begin(id, connection.peer.ip(), user, password);
+            connection.login = Some(Login {
+                request,
+                refused_at: None,
+            });
+            // What a client sends meanwhile would be an event without end.
+            let _ = self.sessions.epoll().remove(&connection.fd);
+            self.sessions.set_due(id, Some(connection.until));
+            return None;
         }
 
-        let response = match (request.method.as_str(), &request.upgrade) {
+        let peer = connection.peer;
+        match (request.method.as_str(), &request.upgrade) {
             ("GET", Some(upgrade)) => match self.checked(&request, upgrade) {
-                Ok(_) => return self.admit(id, request, server),
+                Ok(_) => self.admit(id, request, server),
                 Err((status, text)) => {
-                    if let Some(connection) = self.connections.get(&id) {
-                        fail(connection.peer, text, server);
-                    }
-                    response::line(status, text)
+                    server.log_failed_handshake(peer, HandshakeCause::Parameters, text);
+                    Some(response::line(status, text))
                 }
             },
-            ("GET", None) if Status::is_at(&request.path) => self.status_of(id, &request),
-            ("GET", None) => self.page(&request.path),
-            _ => response::line("405 Method Not Allowed", "Only GET is understood."),
-        };
-        self.respond(id, response, server);
+            ("GET", None) if is_status => Some(self.status_of(id, &request)),
+            ("GET", None) => Some(self.page(&request.path)),
+            _ => Some(response::line(
+                "405 Method Not Allowed",
+                "Only GET is understood.",
+            )),
+        }
     }
 
     /// Logins are checked.
     fn on_checked(&mut self, server: &mut ServerContext<'_>) {
-        let checked = self.logins.as_mut().map(Logins::take_checked);
-        for (id, checked) in checked.into_iter().flatten() {
-            let (Some(logins), Some(connection)) =
-                (&mut self.logins, self.connections.get_mut(&id))
-            else {
+        let verdicts = self.logins.as_mut().map(Logins::take_checked);
+        for (id, verdict) in verdicts.into_iter().flatten() {
+            let Some(connection) = self.connections.get_mut(&id) else {
                 continue;
             };
-            let Some(mut login) = connection.login.take() else {
-                continue;
-            };
-            match logins.conclude(&mut login, connection.peer, checked) {
-                Ok(()) => {
-                    connection.user = Some(login.user);
-                    let token = id * KINDS + CONNECTION;
-                    let _ = self.epoll.add(&connection.fd, token, Interest::READ);
-                    self.dispatch(id, login.request, server);
+            match verdict {
+                Verdict::Accepted(user) => {
+                    connection.user = Some(user);
+                    let _ = self.sessions.watch(&connection.fd, id, CONNECTION);
+                    if let Some(login) = connection.login.take() {
+                        self.dispatch(id, login.request, server);
+                    }
                 }
-                Err(refusal) => {
-                    server.out.server_event(&ServerEvent::LoginFailed {
-                        peer: connection.peer,
-                        cause: refusal.label(),
-                        explanation: refusal.to_string(),
-                    });
-                    self.timers.set(id, login.refused_at);
-                    connection.login = Some(login);
+                Verdict::Refused(refusal, at) => {
+                    let (cause, text) = (refusal.label(), refusal.to_string());
+                    server.log_failed_login(connection.peer, cause, text);
+                    self.sessions.set_due(id, Some(at));
+                    if let Some(login) = &mut connection.login {
+                        login.refused_at = Some(at);
+                    }
                 }
             }
         }
@@ -320,25 +315,26 @@ impl WebServer {
     }
 
     /// A WebSocket joins a session, or begins one: at once, after a wait, or not at all.
-    fn admit(&mut self, id: u64, request: Request, server: &mut ServerContext<'_>) {
+    fn admit(
+        &mut self,
+        id: u64,
+        request: Request,
+        server: &mut ServerContext<'_>,
+    ) -> Option<Vec<u8>> {
         if let Some(name) = request.parameter("session") {
             let owner = self
                 .sessions
                 .iter()
                 .find(|(_, session)| session.name == name);
             let Some(owner) = owner.map(|(owner, _)| *owner) else {
-                return self.respond(
-                    id,
-                    response::line("404 Not Found", "There is no such session."),
-                    server,
-                );
+                let text = "There is no such session.";
+                return Some(response::line("404 Not Found", text));
             };
-            return self.upgrade(id, owner, &request, server);
+            self.upgrade(id, owner, &request, server);
+            return None;
         }
 
-        let Some(connection) = self.connections.get_mut(&id) else {
-            return;
-        };
+        let connection = self.connections.get_mut(&id)?;
         let address = Network::of_client(connection.peer.ip());
         match server.admission.decide(id, address, Instant::now()) {
             Decision::Admitted => self.begin(id, &request, server),
@@ -346,33 +342,35 @@ impl WebServer {
                 connection.until = Instant::now() + wait_max;
                 connection.queued = Some(request);
                 // What a client sends before its turn would be an event without end.
-                let _ = self.epoll.remove(&connection.fd);
+                let _ = self.sessions.epoll().remove(&connection.fd);
                 server.pending_limit.leave(id);
-                self.timers.set(id, Some(connection.until));
+                self.sessions.set_due(id, Some(connection.until));
+                None
             }
-            Decision::Refused(reason) => self.refuse(id, reason, server),
+            Decision::Refused(reason) => Some(self.refusal(id, reason, server)),
         }
     }
 
-    fn refuse(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
+    fn refusal(&self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) -> Vec<u8> {
         server.admission.release(id, Instant::now());
         if let Some(connection) = self.connections.get(&id) {
             server.log_refusal(connection.peer, reason);
         }
-        self.respond(
-            id,
-            response::line("503 Service Unavailable", &reason.to_string()),
-            server,
-        );
+        response::line("503 Service Unavailable", &reason.to_string())
     }
 
-    /// Begins the session of a client that has a place.
-    fn begin(&mut self, id: u64, request: &Request, server: &mut ServerContext<'_>) {
-        let Some(connection) = self.connections.get(&id) else {
-            return;
-        };
+    /// Begins the session of a client that has a place; the response to one that needs more than
+    /// it may have.
+    fn begin(
+        &mut self,
+        id: u64,
+        request: &Request,
+        server: &mut ServerContext<'_>,
+    ) -> Option<Vec<u8>> {
+        let connection = self.connections.get(&id)?;
         let is_page = matches!(purpose(&request.path), Some((Purpose::Control, _)));
-        let streams = if is_page { self.bounds.streams } else { 1 };
+        let bounds = bounds(server.admission.limits());
+        let streams = if is_page { bounds.streams } else { 1 };
         let spec = TestSpec {
             direction: Direction::Reverse,
             streams,
@@ -386,14 +384,14 @@ impl WebServer {
             address: Network::of_client(connection.peer.ip()),
             user: connection.user.clone(),
             streams,
-            duration: Some(self.bounds.duration),
+            duration: Some(bounds.duration),
             bytes: 0,
             last_blocks_bytes: 0,
             rate_bps: 0,
             requirements,
         };
         if let Err(reason) = server.admission.take(id, quota) {
-            return self.refuse(id, reason, server);
+            return Some(self.refusal(id, reason, server));
         }
 
         let quota = server.admission.quotas().quota(id);
@@ -402,12 +400,13 @@ impl WebServer {
             id,
             connection.peer,
             connection.user.clone(),
-            self.bounds,
+            bounds,
             quota,
             liveness,
         );
         self.sessions.insert(id, session);
         self.upgrade(id, id, request, server);
+        None
     }
 
     /// Makes a WebSocket of a connection, for the session `owner`.
@@ -428,11 +427,11 @@ impl WebServer {
         // A new connection has room for a few bytes; a failure shows at the next read.
         let _ = layer.send(&fd, &response::switching(upgrade, Some(protocol)));
 
-        let Some(mut session) = self.sessions.remove(&owner) else {
+        let Some(mut session) = self.sessions.remove(owner) else {
             return;
         };
         let outcome = if purpose == Purpose::Control {
-            let watched = self.watch(fd.as_fd(), id * KINDS + CONNECTION);
+            let watched = self.watch(fd.as_fd(), id, CONNECTION);
             session = session.with_control((fd, layer), early, label(request));
             watched
         } else {
@@ -444,26 +443,24 @@ impl WebServer {
                 server,
             );
             added.and_then(|begins| match session.load.as_ref().filter(|_| begins) {
-                Some(load) => self.watch(load.notice_fd(), owner * KINDS + LOAD),
+                Some(load) => self.watch(load.notice_fd(), owner, LOAD),
                 None => Ok(()),
             })
         };
         if let Err(failure) = outcome {
-            fail(peer, &failure.message, server);
+            server.log_failed_handshake(peer, HandshakeCause::Parameters, failure.message);
         }
         self.sessions.insert(owner, session);
-        self.ready.insert(owner);
     }
 
-    fn watch(&self, fd: BorrowedFd<'_>, token: u64) -> Result<(), Failure> {
-        self.epoll
-            .add(fd, token, Interest::READ)
-            .map_err(|error| failure(error.text()))
+    fn watch(&self, fd: BorrowedFd<'_>, id: u64, kind: u64) -> Result<(), Failure> {
+        let watched = self.sessions.watch(fd, id, kind);
+        watched.map_err(|error| failure(error.text()))
     }
 
     fn advance_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
         let is_place_wanted = server.admission.is_place_wanted(Instant::now());
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some((session, epoll)) = self.sessions.with_epoll(id) else {
             return;
         };
         for text in session.advance(is_place_wanted, server) {
@@ -480,55 +477,46 @@ impl WebServer {
             } else {
                 Interest::READ
             };
-            let _ = self
-                .epoll
-                .modify(&control.fd, id * KINDS + CONNECTION, interest);
+            let token = token(id, CONNECTION);
+            let _ = epoll.modify(&control.fd, token, interest);
         }
-        self.timers.set(id, Some(session.deadline()));
+
+        let due = session.deadline();
+        self.sessions.set_due(id, Some(due));
     }
 
     fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        self.timers.set(id, None);
         server.admission.release(id, Instant::now());
-        if let Some(control) = self
-            .sessions
-            .remove(&id)
-            .and_then(|session| session.control)
-        {
-            let _ = self.epoll.remove(&control.fd);
+        let session = self.sessions.remove(id);
+        if let Some(control) = session.and_then(|session| session.control) {
+            let _ = self.sessions.epoll().remove(&control.fd);
             server.close(control.fd, Vec::new());
         }
     }
 
     fn advance_all(&mut self, server: &mut ServerContext<'_>) {
-        for id in self.timers.take_due(Instant::now()) {
+        for id in self.sessions.take_ready() {
             self.advance_connection(id, server);
-            self.ready.insert(id);
-        }
-        for id in std::mem::take(&mut self.ready) {
             self.advance_session(id, server);
         }
+
         if let Some(error) = self.results.failure() {
             server
                 .out
                 .warning(&format!("a result ends with this server: {error}"));
         }
 
-        let queued = |connections: &BTreeMap<u64, HttpConnection>, id| {
-            connections
-                .get(&id)
-                .is_some_and(|connection| connection.queued.is_some())
-        };
+        let is_queued = |connection: &HttpConnection| connection.queued.is_some();
         while let Some(id) = server
             .admission
-            .next_turn(|id| queued(&self.connections, id))
+            .next_turn(|id| self.connections.get(&id).is_some_and(is_queued))
         {
-            let request = self
-                .connections
-                .get_mut(&id)
-                .and_then(|connection| connection.queued.take());
-            if let Some(request) = request {
-                self.begin(id, &request, server);
+            let connection = self.connections.get_mut(&id);
+            let request = connection.and_then(|connection| connection.queued.take());
+            if let Some(request) = request
+                && let Some(response) = self.begin(id, &request, server)
+            {
+                self.respond(id, &response, server);
             }
         }
     }
@@ -562,13 +550,4 @@ fn label(request: &Request) -> Option<String> {
         .parameter("label")
         .filter(|label| (1..=LABEL_CHARS_MAX).contains(&label.len()))?;
     label.chars().all(is_plain).then(|| label.to_owned())
-}
-
-/// A connection that started no test.
-fn fail(peer: SocketAddr, explanation: &str, server: &mut ServerContext<'_>) {
-    server.out.server_event(&ServerEvent::HandshakeFailed {
-        peer,
-        cause: HandshakeCause::Parameters,
-        explanation: explanation.to_owned(),
-    });
 }

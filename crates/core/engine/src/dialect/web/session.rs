@@ -20,10 +20,7 @@ use super::pump::DataPlan;
 use crate::data::quota::Quota;
 use crate::error::failure;
 use crate::layer::Layer;
-use crate::server::context::ServerContext;
-use crate::server::dialect;
-use crate::server::liveness::Liveness;
-use crate::server::server_stats::ByteTotals;
+use crate::server::{self, ByteTotals, Liveness, ServerContext, Session as _};
 
 /// Bounds of a session by the limits of the server.
 #[derive(Clone, Copy)]
@@ -58,8 +55,6 @@ pub(super) struct Session {
 const PAGE_MAX: Duration = Duration::from_secs(120);
 /// Time after the end of a load in which its client closes the connection.
 const GRACE: Duration = Duration::from_secs(5);
-/// Period of liveness checks.
-const POLL: Duration = Duration::from_millis(250);
 /// Connections of one load, those that have ended included.
 const CONNECTIONS_MAX: usize = 32;
 /// Payload that a living client acknowledges in the time it may be silent; an echo counts as much.
@@ -223,8 +218,34 @@ impl Session {
         server.end_test(self.id, self.name.clone(), totals, Some(&summary), &outcome);
     }
 
-    /// Ends a test without a sign of life; true if it does.
-    pub(super) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
+    /// Ends the test before its time.
+    pub(super) fn end_early(&mut self, why: &str) {
+        if self.stopped.is_none() {
+            self.stopped = Some(why.to_owned());
+            if let Some(control) = &mut self.control {
+                control.send(&wire::json(&Stopped { stopped: why }));
+                control.close(NORMAL, "");
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        let load = self.load.as_ref().and_then(Load::deadline);
+        let next = Liveness::next_check().min(self.until);
+        load.map_or(next, |load| load.min(next))
+    }
+}
+
+impl server::Session for Session {
+    fn totals(&mut self) -> ByteTotals {
+        self.load.as_ref().map(Load::totals).unwrap_or_default()
+    }
+
+    fn stop(&mut self, reason: RefusalReason) {
+        self.end_early(&reason.to_string());
+    }
+
+    fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
         let echoes = self.control.as_ref().map_or(0, Control::messages) * PROGRESS_BYTES;
         let progress = self
             .load
@@ -239,33 +260,6 @@ impl Session {
         };
         self.end_early(&format!("no sign of life for {} s", limit.as_secs()));
         true
-    }
-
-    /// Ends the test before its time.
-    pub(super) fn end_early(&mut self, why: &str) {
-        if self.stopped.is_none() {
-            self.stopped = Some(why.to_owned());
-            if let Some(control) = &mut self.control {
-                control.send(&wire::json(&Stopped { stopped: why }));
-                control.close(NORMAL, "");
-            }
-        }
-    }
-
-    pub(super) fn deadline(&self) -> Instant {
-        let load = self.load.as_ref().and_then(Load::deadline);
-        let next = (Instant::now() + POLL).min(self.until);
-        load.map_or(next, |load| load.min(next))
-    }
-}
-
-impl dialect::Session for Session {
-    fn totals(&mut self) -> ByteTotals {
-        self.load.as_ref().map(Load::totals).unwrap_or_default()
-    }
-
-    fn stop(&mut self, reason: RefusalReason) {
-        self.end_early(&reason.to_string());
     }
 }
 

@@ -128,6 +128,10 @@ impl Quotas {
         (self.limits, self.anonymous_time_max) = (limits, anonymous_time_max);
     }
 
+    pub(crate) fn limits(&self) -> &ServerLimits {
+        &self.limits
+    }
+
     /// True if the address may start one more test, before its parameters are known.
     pub(crate) fn has_room(&self, address: Network) -> Result<(), RefusalReason> {
         check_count(

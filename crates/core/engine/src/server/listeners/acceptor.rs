@@ -1,7 +1,6 @@
 //! Pending connections of the shared listener: accepted, dialect not yet known.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use linerate_sys::poll::{Epoll, Interest};
@@ -9,7 +8,8 @@ use linerate_sys::stream_io;
 
 use super::accepted::Accepted;
 use crate::server::dialect::{Recognised, ServerDialect};
-use crate::server::tokens::{KINDS, PENDING};
+use crate::server::tokens::{PENDING, token};
+use crate::wait::if_ready;
 
 /// Longest wait for the bytes by which a connection is recognised; progress does not extend it.
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl Acceptor {
     }
 
     pub(crate) fn add(&mut self, connection: Accepted, epoll: &Epoll) {
-        let token = connection.id * KINDS + PENDING;
+        let token = token(connection.id, PENDING);
         // Without an event the deadline ends it.
         let _ = epoll.add(&connection.fd, token, Interest::READ);
         // Absolute: a client that sends a byte from time to time does not extend it.
@@ -64,13 +64,10 @@ impl Acceptor {
             };
             // Consumed, not peeked: with MSG_PEEK a level-triggered event would repeat until the
             // header is complete.
-            match stream_io::recv(&connection.fd, &mut buffer[..wanted]) {
-                Ok(0) => return Progress::Closed,
-                Ok(n) => bytes.extend_from_slice(&buffer[..n]),
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    return Progress::Incomplete;
-                }
-                Err(_) => return Progress::Closed,
+            match if_ready(stream_io::recv(&connection.fd, &mut buffer[..wanted])) {
+                Ok(Some(0)) | Err(_) => return Progress::Closed,
+                Ok(Some(n)) => bytes.extend_from_slice(&buffer[..n]),
+                Ok(None) => return Progress::Incomplete,
             }
         }
     }

@@ -18,9 +18,7 @@ use crate::dialect::iperf2::session::{Request, Session};
 use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::reporter::Reporter;
-use crate::server::dialect;
-use crate::server::liveness::{Liveness, limits_of, progress_bytes_min};
-use crate::server::server_stats::ByteTotals;
+use crate::server::{self, ByteTotals, Liveness, Session as _};
 
 /// A client's connections.
 pub(super) struct ClientSession {
@@ -42,8 +40,6 @@ pub(super) struct ClientSession {
 
 /// Time in which the connections of one client's test arrive.
 const JOIN_PERIOD: Duration = Duration::from_secs(5);
-/// Period of liveness checks.
-const POLL: Duration = Duration::from_millis(250);
 /// Time a test may take beyond twice what was announced: it may run one way and then the other.
 const OVERTIME: Duration = Duration::from_secs(30);
 /// Clients plan no further ahead.
@@ -62,17 +58,13 @@ impl ClientSession {
     ) -> Result<Self, OsError> {
         // A test in which only the client sends is ended by the client.
         let decides_end = spec.direction != Direction::Forward && !is_afterwards(spec);
-        let (limits, progress_bytes) = match spec.workload.shape {
-            Shape::BounceBack(_) => (liveness.at_least(BOUNCE_TIMEOUT), 1),
-            _ => {
-                let limits = limits_of(spec, liveness);
-                (limits, progress_bytes_min(spec, limits.while_wanted))
-            }
-        };
-
         let wait = wait_for_start(spec);
         let overtime = OVERTIME.saturating_add(wait);
         let begin_ns = clock::monotonic_ns().saturating_add(clock::as_ns(wait));
+        let liveness = match spec.workload.shape {
+            Shape::BounceBack(_) => Liveness::new(liveness.at_least(BOUNCE_TIMEOUT), begin_ns),
+            _ => Liveness::of_test(spec, liveness, begin_ns),
+        };
         let mut main = Session::new(false, spec.clone(), local, decides_end)?;
 
         match spec.direction {
@@ -95,8 +87,7 @@ impl ClientSession {
             back: None,
             dials: Vec::new(),
             // Flows have a limit of their own on silence.
-            liveness: (spec.transport != Transport::Udp)
-                .then(|| Liveness::new(limits, begin_ns).demanding(progress_bytes)),
+            liveness: (spec.transport != Transport::Udp).then_some(liveness),
             failure: None,
         })
     }
@@ -157,7 +148,7 @@ impl ClientSession {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let dials = self.dials.iter().map(Dial::deadline);
-        let life = self.liveness.as_ref().map(|_| Instant::now() + POLL);
+        let life = self.liveness.map(|_| Liveness::next_check());
 
         self.sessions()
             .filter_map(Session::deadline)
@@ -269,36 +260,6 @@ impl ClientSession {
         Ok(is_new)
     }
 
-    /// Ends the test when it takes too long, or has been silent for too long; true if it does.
-    pub(super) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
-        if self
-            .until
-            .take_if(|until| *until <= Instant::now())
-            .is_some()
-        {
-            self.end_early("the test takes far longer than was announced");
-            return true;
-        }
-
-        let Some(liveness) = &mut self.liveness else {
-            return false;
-        };
-        if !self.main.run.has_started() || self.main.is_over() {
-            return false;
-        }
-
-        let Some(progress_bytes) = self.main.run.progress_bytes() else {
-            return false;
-        };
-        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted)
-        else {
-            return false;
-        };
-        self.end_early(&format!("no sign of life for {} s", limit.as_secs()));
-
-        true
-    }
-
     /// Ends the test before its time.
     pub(super) fn end_early(&mut self, why: &str) {
         self.liveness = None;
@@ -333,7 +294,7 @@ impl ClientSession {
     }
 }
 
-impl dialect::Session for ClientSession {
+impl server::Session for ClientSession {
     fn totals(&mut self) -> ByteTotals {
         let mut sum = ByteTotals::default();
         for moved in self.sessions().map(|one| ByteTotals::of(&one.run)) {
@@ -346,6 +307,36 @@ impl dialect::Session for ClientSession {
 
     fn stop(&mut self, reason: RefusalReason) {
         self.end_early(&reason.to_string());
+    }
+
+    /// Also when it takes too long.
+    fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
+        if self
+            .until
+            .take_if(|until| *until <= Instant::now())
+            .is_some()
+        {
+            self.end_early("the test takes far longer than was announced");
+            return true;
+        }
+
+        let Some(liveness) = &mut self.liveness else {
+            return false;
+        };
+        if !self.main.run.has_started() || self.main.is_over() {
+            return false;
+        }
+
+        let Some(progress_bytes) = self.main.run.progress_bytes() else {
+            return false;
+        };
+        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted)
+        else {
+            return false;
+        };
+        self.end_early(&format!("no sign of life for {} s", limit.as_secs()));
+
+        true
     }
 }
 

@@ -1,19 +1,19 @@
 //! The iperf 2 server: its sockets, pending connections and sessions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use linerate_iperf2::wire::Header;
 use linerate_iperf2::wire::opening::{self, OPENING_LEN, Opening};
-use linerate_iperf2::wire::server::{AcceptedTest, FlowRefusal, Policy};
+use linerate_iperf2::wire::server::{AcceptedTest, Policy};
 use linerate_model::event::Endpoint;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::spec::{Iperf2Defaults, ServerSpec};
-use linerate_model::{Event, Failure, ServerEvent, TestSpec, Transport};
-use linerate_sys::poll::{Epoll, Interest};
+use linerate_model::{Event, Failure, TestSpec, Transport};
+use linerate_sys::poll::Interest;
 use linerate_sys::sockopt;
 
 use super::client_session::ClientSession;
@@ -21,40 +21,32 @@ use super::half_open::HalfOpenFlows;
 use super::pending::{AcceptedConnection, HeaderRead, PendingConnection};
 use super::udp_listener::UdpListener;
 use crate::dialect::iperf2::connection::{Connection, with_own};
-use crate::dialect::iperf2::machine::{Action, Machine};
+use crate::dialect::iperf2::machine::Action;
 use crate::dialect::iperf2::session::Session;
 use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::reporter::{Reporter, test_header};
-use crate::server::admission::Admission;
-use crate::server::context::ServerContext;
-use crate::server::dialect::{self, Recognised, ServerDialect, Session as _, Stopped};
-use crate::server::intake::Intake;
-use crate::server::limits::quotas::QuotaRequest;
-use crate::server::limits::requirements::Requirements;
-use crate::server::listeners::accepted::Accepted;
-use crate::server::timers::Timers;
+use crate::server::{
+    Accepted, Admission, Intake, QuotaRequest, Recognised, Requirements, ServerContext,
+    ServerDialect, Session as _, SessionTable, Sessions, Stopped, token,
+};
 
 /// Sockets, pending connections and sessions.
 pub(crate) struct Iperf2Server {
     pub(super) spec: ServerSpec,
     pub(super) defaults: Iperf2Defaults,
     pub(super) policy: Policy,
-    pub(super) epoll: Epoll,
     /// Until the server takes them.
     pub(super) listeners: Vec<OwnedFd>,
     pub(super) udp_listeners: Vec<UdpListener>,
     pub(super) pending: BTreeMap<u64, PendingConnection>,
     pub(super) half_open: HalfOpenFlows,
-    pub(super) sessions: BTreeMap<u64, ClientSession>,
-    pub(super) timers: Timers,
-    /// Sessions with something to do.
-    pub(super) ready: BTreeSet<u64>,
+    /// Pending connections have numbers among those of sessions.
+    pub(super) sessions: Sessions<ClientSession>,
     /// Number of the next connection in reports.
     pub(super) next_number: u32,
     pub(super) accepted: u32,
     pub(super) ends: Option<Instant>,
-    pub(super) is_closed: bool,
     /// Connections of the shared listener may be of this dialect.
     pub(super) shares_listener: bool,
     /// The first signal lets the tests run to their end.
@@ -62,18 +54,17 @@ pub(crate) struct Iperf2Server {
     pub(super) is_stopping: bool,
 }
 
-// Tokens: the low bits are the kind.
+// Kinds of descriptors; the number of a listener is its index.
 pub(super) const UDP_LISTENER: u64 = 0;
 const PENDING: u64 = 1;
 const SESSION: u64 = 2;
-pub(super) const KINDS: u64 = 4;
 
 impl Iperf2Server {
     /// Closes the listeners.
     fn close(&mut self) {
-        self.is_closed = true;
+        self.sessions.close();
         for udp_listener in &self.udp_listeners {
-            let _ = self.epoll.remove(udp_listener.fd());
+            let _ = self.sessions.epoll().remove(udp_listener.fd());
         }
 
         self.udp_listeners.clear();
@@ -86,14 +77,15 @@ impl Iperf2Server {
         };
         let read = pending.advance();
         if matches!(read, HeaderRead::Incomplete) {
-            return;
+            return self.sessions.set_due(id, pending.deadline());
         }
 
         let Some(pending) = self.pending.remove(&id) else {
             return;
         };
+        self.sessions.set_due(id, None);
         server.pending_limit.leave(id);
-        let _ = self.epoll.remove(pending.fd());
+        let _ = self.sessions.epoll().remove(pending.fd());
         let peer = pending.peer;
 
         match read {
@@ -103,17 +95,14 @@ impl Iperf2Server {
             HeaderRead::Closed(failure) => {
                 let explanation = failure.map_or_else(String::new, |f| f.message);
                 server.out.warning(&explanation);
-                server.out.server_event(&ServerEvent::HandshakeFailed {
-                    peer,
-                    cause: HandshakeCause::Parameters,
-                    explanation,
-                });
+                server.log_failed_handshake(peer, HandshakeCause::Parameters, explanation);
             }
             HeaderRead::Incomplete => {}
         }
     }
 
-    fn on_datagrams(&mut self, index: usize, server: &mut ServerContext<'_>) {
+    fn on_datagrams(&mut self, index: u64, server: &mut ServerContext<'_>) {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
         let Some(udp_listener) = self.udp_listeners.get_mut(index) else {
             return;
         };
@@ -121,32 +110,11 @@ impl Iperf2Server {
         test.transport = Transport::Udp;
 
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
-        let admits = |peer: SocketAddr| server.access.admits(peer.ip());
-        let new_flows =
-            udp_listener.new_flows(&self.policy, &test, &mut self.half_open, is_known, admits);
-        for (peer, refusal) in new_flows.refused {
-            let reason = match refusal {
-                FlowRefusal::Amount => RefusalReason::Duration,
-                FlowRefusal::UdpReverse | FlowRefusal::NoFlow => RefusalReason::UdpReverse,
-            };
-            server.log_refusal(peer, reason);
-        }
-
-        for (peer, error) in new_flows.failed {
-            fail(peer, &error.text(), server);
-        }
-
-        for flow in new_flows.flows {
-            let mut machine = Machine::FlowServer(flow.machine);
-            if let Some(Action::Accepted(test)) = machine.next() {
-                let accepted = AcceptedConnection {
-                    fd: flow.fd,
-                    peer: flow.peer,
-                    machine,
-                    accepted_ns: None,
-                    early: flow.early,
-                };
-                self.admit(accepted, *test, server);
+        let accepted =
+            udp_listener.new_flows(&self.policy, &test, &mut self.half_open, is_known, server);
+        for mut flow in accepted {
+            if let Some(Action::Accepted(test)) = flow.machine.next() {
+                self.admit(flow, *test, server);
             }
         }
     }
@@ -174,7 +142,7 @@ impl Iperf2Server {
                 None => return,
             },
         };
-        self.ready.insert(id);
+        self.sessions.wake(id);
 
         if test.clocks_disagree {
             server.out.warning(
@@ -249,7 +217,7 @@ impl Iperf2Server {
             Ok(session) => self.sessions.insert(id, session),
             Err(why) => {
                 server.admission.release(id, Instant::now());
-                fail(peer, &why.message, server);
+                server.log_failed_handshake(peer, HandshakeCause::Streams, why.message);
                 return None;
             }
         };
@@ -286,67 +254,51 @@ impl Iperf2Server {
                 .map_err(|e| failure(e.text()))?;
         session.limit(server.admission.quotas().quota(id));
 
-        let token = id * KINDS + SESSION;
-        let watched = self.epoll.add(session.main.fd(), token, Interest::READ);
-        watched.map_err(|e| failure(e.text()))?;
+        self.sessions
+            .watch(session.main.fd(), id, SESSION)
+            .map_err(|e| failure(e.text()))?;
         Ok(session)
     }
 
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
-        let mut over = Vec::new();
         // Clients of a server that takes one at a time wait in the kernel.
         // With `-1` the listener is not watched during a test; a poll shows whether a client waits.
         let waits = self.defaults.one_at_a_time && server.listeners.have_waiting();
         let is_place_wanted = waits || server.admission.is_place_wanted(Instant::now());
 
-        self.ready.extend(self.timers.take_due(Instant::now()));
-        for id in std::mem::take(&mut self.ready) {
-            let Some(session) = self.sessions.get_mut(&id) else {
-                continue;
-            };
-            let has_new_session = session.advance(&mut self.next_number, is_place_wanted);
-            if has_new_session && let Some(back) = session.back.as_ref().map(Session::fd) {
-                let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
-            }
+        for id in self.sessions.take_ready() {
+            self.on_pending(id, server);
+            self.advance_session(id, is_place_wanted, server);
+        }
+    }
 
-            if let Some(error) = session.reporter.take_failure() {
-                session.end_early(&error.to_string());
-            }
-
-            self.timers.set(id, session.deadline());
-            if session.is_over() {
-                over.push(id);
-            }
+    fn advance_session(&mut self, id: u64, is_place_wanted: bool, server: &mut ServerContext<'_>) {
+        let Some((session, epoll)) = self.sessions.with_epoll(id) else {
+            return;
+        };
+        let has_new_session = session.advance(&mut self.next_number, is_place_wanted);
+        if has_new_session && let Some(back) = session.back.as_ref().map(Session::fd) {
+            let _ = epoll.add(back, token(id, SESSION), Interest::READ);
         }
 
-        for id in over {
-            self.end_session(id, server);
+        if let Some(error) = session.reporter.take_failure() {
+            session.end_early(&error.to_string());
+        }
+
+        let (due, is_over) = (session.deadline(), session.is_over());
+        self.sessions.set_due(id, due);
+        if is_over && let Some(mut session) = self.sessions.remove(id) {
+            let outcome = session.finish();
+            server.admission.release(id, Instant::now());
+            let (totals, summary) = (session.totals(), session.summaries().next());
+            server.end_test(id, String::new(), totals, summary, &outcome);
         }
     }
 
     fn end_sessions(&mut self, why: &str) {
-        for (id, session) in &mut self.sessions {
+        for session in self.sessions.wake_all() {
             session.end_early(why);
-            self.ready.insert(*id);
         }
-    }
-
-    fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(mut session) = self.sessions.remove(&id) else {
-            return;
-        };
-        self.timers.set(id, None);
-        let outcome = session.finish();
-        server.admission.release(id, Instant::now());
-
-        let totals = session.totals();
-        server.end_test(
-            id,
-            String::new(),
-            totals,
-            session.summaries().next(),
-            &outcome,
-        );
     }
 }
 
@@ -372,7 +324,7 @@ impl ServerDialect for Iperf2Server {
 
     /// A server that takes one client at a time lets the others wait in the kernel.
     fn intake(&self, _admission: &Admission) -> Intake {
-        if self.is_closed {
+        if self.sessions.is_closed() {
             Intake::Closed
         } else if self.defaults.one_at_a_time && !self.sessions.is_empty() {
             Intake::Paused
@@ -386,97 +338,53 @@ impl ServerDialect for Iperf2Server {
         connection: Accepted,
         server: &mut ServerContext<'_>,
     ) -> Result<(), Failure> {
-        let (id, is_read) = (connection.id, !connection.first_bytes.is_empty());
+        let id = connection.id;
         let pending = PendingConnection::new(connection, self.policy.clone());
-
-        let token = id * KINDS + PENDING;
-        if self.is_closed || self.epoll.add(pending.fd(), token, Interest::READ).is_err() {
+        let watched = self.sessions.watch(pending.fd(), id, PENDING);
+        if self.sessions.is_closed() || watched.is_err() {
             server.pending_limit.leave(id);
             return Ok(());
         }
 
         self.pending.insert(id, pending);
         // Bytes that were read already cause no event.
-        if is_read {
-            self.on_pending(id, server);
-        }
-
+        self.sessions.wake(id);
         Ok(())
-    }
-
-    fn end_silent(&mut self) -> bool {
-        for (id, session) in &mut self.sessions {
-            if session.check_liveness(true) {
-                self.ready.insert(*id);
-                return true;
-            }
-        }
-
-        false
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
         if let Some(pending) = self.pending.remove(&id) {
+            self.sessions.set_due(id, None);
             server.log_refusal(pending.peer, reason);
         }
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    fn sessions(&self) -> &dyn SessionTable {
+        &self.sessions
+    }
+
+    fn sessions_mut(&mut self) -> &mut dyn SessionTable {
+        &mut self.sessions
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let pending = self
-            .pending
-            .values()
-            .filter_map(PendingConnection::deadline);
-        let ready = (!self.ready.is_empty()).then(Instant::now);
-        pending
-            .chain(ready)
-            .chain(self.timers.next())
-            .chain(self.ends)
-            .min()
+        self.sessions.deadline().into_iter().chain(self.ends).min()
     }
 
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        for event in self.epoll.ready() {
-            let index = event.token / KINDS;
-            match event.token % KINDS {
-                UDP_LISTENER => {
-                    self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), server);
-                }
-                PENDING => self.on_pending(index, server),
-                _ => {
-                    self.ready.insert(index);
-                }
+        for (id, kind) in self.sessions.events() {
+            if kind == UDP_LISTENER {
+                self.on_datagrams(id, server);
             }
         }
 
-        let now = Instant::now();
-        let is_late = |w: &PendingConnection| w.deadline().is_some_and(|t| t <= now);
-        let late = self
-            .pending
-            .iter()
-            .filter(|(_, w)| is_late(w))
-            .map(|(id, _)| *id);
-        for id in late.collect::<Vec<_>>() {
-            self.on_pending(id, server);
-        }
-
-        if self.ends.is_some_and(|t| t <= now) {
-            self.ends = None;
+        if self.ends.take_if(|t| *t <= Instant::now()).is_some() {
             self.close();
             self.end_sessions("the server's time limit (-t) was reached");
         }
 
         self.advance_sessions(server);
         Ok(())
-    }
-
-    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        let session = self.sessions.get_mut(&id)?;
-        self.ready.insert(id);
-        Some(session)
     }
 
     fn is_idle(&self) -> bool {
@@ -501,13 +409,4 @@ impl ServerDialect for Iperf2Server {
             Stopped::Ended
         }
     }
-}
-
-/// A resource that this host could not give one client concerns no other.
-fn fail(peer: SocketAddr, explanation: &str, server: &mut ServerContext<'_>) {
-    server.out.server_event(&ServerEvent::HandshakeFailed {
-        peer,
-        cause: HandshakeCause::Streams,
-        explanation: explanation.to_owned(),
-    });
 }

@@ -1,6 +1,6 @@
 //! Opens the listeners of a server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,16 @@ use linerate_iperf2::wire::server::{Policy, UdpReverse};
 use linerate_model::spec::{AddressFamily, Iperf2Defaults, ServerSpec};
 use linerate_model::stream::ListenerFacts;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Transport};
-use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, sockopt};
 
 use super::half_open::HalfOpenFlows;
-use super::iperf2_server::{Iperf2Server, KINDS, UDP_LISTENER};
+use super::iperf2_server::{Iperf2Server, UDP_LISTENER};
 use super::udp_listener::UdpListener;
 use crate::dialect::iperf2::connect::os;
 use crate::dialect::iperf2::sockets;
 use crate::error::failure;
-use crate::server::listeners::open_bound_with;
-use crate::server::timers::Timers;
+use crate::server::{Sessions, open_bound_with};
 use crate::wait::first_address;
 
 /// Longest silence of a flow: nothing proves its address, so it keeps its place for a shorter time
@@ -107,17 +105,13 @@ impl Iperf2Server {
                 .and_then(|time| Instant::now().checked_add(time)),
             defaults,
             policy,
-            epoll: Epoll::new().map_err(|e| os("listener", &e))?,
             listeners: Vec::new(),
             udp_listeners: Vec::new(),
             pending: BTreeMap::new(),
             half_open: HalfOpenFlows::default(),
-            sessions: BTreeMap::new(),
-            timers: Timers::default(),
-            ready: BTreeSet::new(),
+            sessions: Sessions::new().map_err(|e| os("listener", &e))?,
             next_number: 1,
             accepted: 0,
-            is_closed: false,
             shares_listener: false,
             drains: false,
             is_stopping: false,
@@ -218,9 +212,9 @@ impl Iperf2Server {
                 .map_err(|e| os("multicast join", &e))?;
         }
 
-        let token = self.udp_listeners.len() as u64 * KINDS + UDP_LISTENER;
-        self.epoll
-            .add(udp_listener.fd(), token, Interest::READ)
+        let index = self.udp_listeners.len() as u64;
+        self.sessions
+            .watch(udp_listener.fd(), index, UDP_LISTENER)
             .map_err(fail)?;
         self.udp_listeners.push(udp_listener);
 

@@ -1,6 +1,5 @@
 //! Pending TCP connections: accepted, header not yet read.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -12,7 +11,8 @@ use linerate_sys::error::io_text;
 use linerate_sys::{clock, stream_io};
 
 use crate::dialect::iperf2::machine::{Action, Machine, ReadMode, wall};
-use crate::server::listeners::accepted::Accepted;
+use crate::server::Accepted;
+use crate::wait::if_ready;
 
 /// One of them.
 pub(super) struct PendingConnection {
@@ -76,16 +76,15 @@ impl PendingConnection {
                 return HeaderRead::Incomplete;
             };
             let len = wanted.clamp(1, buffer.len());
-            match stream_io::recv(&self.fd, &mut buffer[..len]) {
-                Ok(0) => self.machine.eof(),
-                Ok(n) => self.machine.bytes(&buffer[..n]),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+            match if_ready(stream_io::recv(&self.fd, &mut buffer[..len])) {
+                Ok(Some(0)) => self.machine.eof(),
+                Ok(Some(n)) => self.machine.bytes(&buffer[..n]),
+                Ok(None) => {
                     if self.machine.deadline().is_none_or(|t| Instant::now() < t) {
                         return HeaderRead::Incomplete;
                     }
                     self.machine.on_time();
                 }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => self.machine.failed(&io_text(&e)),
             }
         }

@@ -13,14 +13,16 @@ use std::time::Instant;
 use linerate_iperf2::wire::FlowServer;
 use linerate_iperf2::wire::server::{FlowRefusal, Policy};
 use linerate_model::TestSpec;
+use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{OsError, sockopt};
 
 use super::half_open::{HalfOpenFlows, Step};
+use super::pending::AcceptedConnection;
 use crate::dialect::iperf2::datagram_reader::{DatagramReader, ReceivedDatagram};
-use crate::dialect::iperf2::machine::wall;
+use crate::dialect::iperf2::machine::{Machine, wall};
 use crate::dialect::iperf2::sockets;
-use crate::server::listeners::open_bound_with;
+use crate::server::{ServerContext, open_bound_with};
 
 /// The socket, and where it is bound.
 pub(super) struct UdpListener {
@@ -28,25 +30,6 @@ pub(super) struct UdpListener {
     pub(super) address: SocketAddr,
     v6_only: bool,
     reader: DatagramReader,
-}
-
-/// A flow that begins.
-pub(super) struct NewFlow {
-    pub(super) fd: OwnedFd,
-    pub(super) peer: SocketAddr,
-    pub(super) machine: FlowServer,
-    /// Its first datagrams, and when they came.
-    pub(super) early: Vec<(Vec<u8>, u64)>,
-}
-
-/// Result of reading the waiting datagrams.
-#[derive(Default)]
-pub(super) struct NewFlows {
-    pub(super) flows: Vec<NewFlow>,
-    /// Addresses whose flow is not served, and why.
-    pub(super) refused: Vec<(SocketAddr, FlowRefusal)>,
-    /// Addresses whose flow could not be opened, and why.
-    pub(super) failed: Vec<(SocketAddr, OsError)>,
 }
 
 /// Flows that may begin in one turn.
@@ -73,20 +56,19 @@ impl UdpListener {
     }
 
     /// Opens the flows whose second datagram has arrived. `is_known` is true for addresses that
-    /// have one; `admits` for those that may have one.
+    /// have one.
     pub(super) fn new_flows(
         &mut self,
         policy: &Policy,
         test: &TestSpec,
         half_open: &mut HalfOpenFlows,
         is_known: impl Fn(SocketAddr) -> bool,
-        admits: impl Fn(SocketAddr) -> bool,
-    ) -> NewFlows {
-        let (mut refused, mut failed) = (Vec::new(), Vec::new());
+        server: &mut ServerContext<'_>,
+    ) -> Vec<AcceptedConnection> {
         let mut arrived = VecDeque::new();
         self.reader.drain(&self.fd, &mut arrived);
 
-        let mut found: BTreeMap<SocketAddr, NewFlow> = BTreeMap::new();
+        let mut found: BTreeMap<SocketAddr, AcceptedConnection> = BTreeMap::new();
         while let Some(ReceivedDatagram {
             datagram,
             from,
@@ -99,7 +81,8 @@ impl UdpListener {
                 continue;
             }
 
-            if is_known(peer) || !admits(peer) || found.len() >= NEW_FLOWS_PER_TURN {
+            let is_admitted = server.access.admits(peer.ip());
+            if is_known(peer) || !is_admitted || found.len() >= NEW_FLOWS_PER_TURN {
                 continue;
             }
 
@@ -110,7 +93,9 @@ impl UdpListener {
             let (first, first_ns) = match half_open.take(at_ns, peer, &datagram) {
                 Step::Follows(first, first_ns) => (first, first_ns),
                 Step::Held => {
-                    refused.extend(machine(&datagram).err().map(|refusal| (peer, refusal)));
+                    if let Err(refusal) = machine(&datagram) {
+                        server.log_refusal(peer, reason(refusal));
+                    }
                     continue;
                 }
                 Step::Foreign => continue,
@@ -122,30 +107,24 @@ impl UdpListener {
             let fd = match self.connect(from, test) {
                 Ok(fd) => fd,
                 Err(error) => {
-                    failed.push((peer, error));
+                    server.log_failed_handshake(peer, HandshakeCause::Streams, error.text());
                     continue;
                 }
             };
             self.reader.drain(&fd, &mut arrived);
             self.reader.drain(&self.fd, &mut arrived);
 
-            let early = vec![(first, first_ns), (datagram, at_ns)];
-            found.insert(
+            let accepted = AcceptedConnection {
+                fd,
                 peer,
-                NewFlow {
-                    fd,
-                    peer,
-                    machine,
-                    early,
-                },
-            );
+                machine: Machine::FlowServer(machine),
+                accepted_ns: None,
+                early: vec![(first, first_ns), (datagram, at_ns)],
+            };
+            found.insert(peer, accepted);
         }
 
-        NewFlows {
-            flows: found.into_values().collect(),
-            refused,
-            failed,
-        }
+        found.into_values().collect()
     }
 
     fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {
@@ -158,6 +137,13 @@ impl UdpListener {
 
         socket::connect(&fd, &remote)?;
         Ok(fd)
+    }
+}
+
+fn reason(refusal: FlowRefusal) -> RefusalReason {
+    match refusal {
+        FlowRefusal::Amount => RefusalReason::Duration,
+        FlowRefusal::UdpReverse | FlowRefusal::NoFlow => RefusalReason::UdpReverse,
     }
 }
 

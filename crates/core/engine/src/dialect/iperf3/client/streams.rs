@@ -348,7 +348,7 @@ impl Context<'_, '_> {
             .map(|known| known.established_ns.saturating_sub(known.sent_ns));
         let rtt_ns = round_trips.min().unwrap_or(0);
         let until_ns = clock::as_ns(start).saturating_sub(rtt_ns.saturating_mul(2));
-        let pause = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+        let pause = wait::time_until(until_ns);
         if pause.is_zero() {
             Ok(())
         } else {

@@ -10,13 +10,10 @@ use linerate_sys::{OsError, udp};
 
 use super::Iperf3Server;
 use super::registry::AdmissionDecision;
-use super::session::{ServerSockets, Session};
-use super::tokens::{CONTROL, KINDS, READ};
+use super::session::Session;
+use super::tokens::CONTROL;
 use crate::error::{EngineError, Operation, failure};
-use crate::server::context::ServerContext;
-use crate::server::dialect::ServerDialect as _;
-use crate::server::listeners::accepted::Accepted;
-use crate::server::listeners::udp::FirstDatagram;
+use crate::server::{Accepted, FirstDatagram, ServerContext, ServerDialect as _};
 
 impl Iperf3Server {
     /// A connection is a new client, or a stream of one.
@@ -63,15 +60,11 @@ impl Iperf3Server {
         server: &mut ServerContext<'_>,
     ) -> Result<(), Failure> {
         let sink = server.out.open_test().map_err(failure)?;
-        let session = Session::new(fd, peer, cookie, sink, &self.context);
+        let session = Session::new(id, fd, peer, cookie, sink, &self.context);
 
-        if self
-            .epoll
-            .add(session.control_fd(), id * KINDS + CONTROL, READ)
-            .is_ok()
-        {
+        let watched = self.sessions.watch(session.control_fd(), id, CONTROL);
+        if watched.is_ok() {
             self.sessions.insert(id, session);
-            self.changed.insert(id);
         } else {
             self.registry
                 .remove(Instant::now(), id, &mut server.admission);
@@ -90,9 +83,8 @@ impl Iperf3Server {
     }
 
     fn add_stream(&mut self, owner: u64, fd: OwnedFd, server: &mut ServerContext<'_>) {
-        if let Some(session) = self.sessions.get_mut(&owner) {
-            let sockets = ServerSockets::new(owner, &self.epoll, server);
-            session.add_stream(fd, &self.context, &sockets);
+        if let Some((session, epoll)) = self.sessions.with_epoll(owner) {
+            session.add_stream(fd, &self.context, epoll);
             self.forward_inputs(owner, server);
         }
     }

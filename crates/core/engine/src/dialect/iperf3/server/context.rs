@@ -1,12 +1,9 @@
 //! Settings all sessions of a server share.
 
 use linerate_iperf3::wire::auth::Authenticator;
-use linerate_iperf3::wire::server::{
-    AcceptedTest, HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup,
-};
+use linerate_iperf3::wire::server::{HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup};
 use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::Failure;
-use linerate_model::policy::FactsAccess;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
@@ -41,16 +38,6 @@ impl Context {
             cookie,
             policy: self.policy(),
             unix_s: i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX),
-        }
-    }
-
-    /// True if this client gets facts about the host.
-    pub(super) fn gives_facts(&self, test: &AcceptedTest) -> bool {
-        let policy = &self.spec.policy;
-        match policy.facts {
-            FactsAccess::All => true,
-            FactsAccess::Trusted => test.user.is_some() || !policy.access.allow.is_empty(),
-            _ => false,
         }
     }
 

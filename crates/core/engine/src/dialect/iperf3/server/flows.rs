@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::wire::udp_header;
 use linerate_model::{Stream, StreamId, StreamRole};
-use linerate_sys::poll::Epoll;
+use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{socket, udp};
 
-use super::tokens::READ;
+use crate::server::FirstDatagram;
 use crate::server::listeners;
-use crate::server::listeners::udp::FirstDatagram;
 
 /// Streams whose data has not begun.
 #[derive(Default)]
@@ -59,7 +58,7 @@ impl Flows {
         // Without another descriptor a lost answer is not noticed; nothing else depends on it.
         let Ok(fd) = fd.try_clone() else { return };
         let remote = socket::unmap(remote);
-        let watched = epoll.add(&fd, token, READ).is_ok();
+        let watched = epoll.add(&fd, token, Interest::READ).is_ok();
 
         self.flows.push(Flow {
             id: stream.id,

@@ -5,13 +5,12 @@ use std::time::Instant;
 
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::service::HandshakeCause;
-use linerate_model::{Event, Failure, FailureKind, ServerEvent};
+use linerate_model::{Event, Failure, FailureKind};
 
 use super::Iperf3Server;
 use super::registry::Stage;
 use crate::error::failure;
-use crate::server::context::ServerContext;
-use crate::server::dialect::Session as _;
+use crate::server::{ServerContext, Session as _};
 
 impl Iperf3Server {
     /// A test began.
@@ -37,8 +36,7 @@ impl Iperf3Server {
         outcome: Result<(), Failure>,
         server: &mut ServerContext<'_>,
     ) {
-        self.timers.set(id, None);
-        if let Some(mut session) = self.sessions.remove(&id) {
+        if let Some(mut session) = self.sessions.remove(id) {
             let outcome = session.close(outcome);
             self.count_end(self.registry.fell_silent(id));
             let (cookie, totals) = (session.cookie.to_string(), session.totals());
@@ -47,7 +45,7 @@ impl Iperf3Server {
             }
 
             // A session that does not read is in no event loop.
-            let _ = self.epoll.remove(session.control_fd());
+            let _ = self.sessions.epoll().remove(session.control_fd());
             let (control, streams) = session.into_sockets();
             server.close(control, streams);
         }
@@ -64,34 +62,19 @@ impl Iperf3Server {
         outcome: &Result<(), Failure>,
         server: &mut ServerContext<'_>,
     ) {
-        let event = if let Some(refusal) = self.registry.login_failure(id) {
-            ServerEvent::LoginFailed {
-                peer,
-                cause: refusal.label(),
-                explanation: refusal.to_string(),
-            }
-        } else if let Some(reason) = self.registry.refusal(id) {
-            ServerEvent::Refused { peer, reason }
-        } else {
-            let explanation = match outcome {
-                Ok(()) => "the client gave up".to_owned(),
-                Err(failure) => failure.message.clone(),
-            };
-            ServerEvent::HandshakeFailed {
-                peer,
-                cause: cause(self.registry.stage(id), outcome),
-                explanation,
-            }
-        };
-        server.out.server_event(&event);
-    }
+        if let Some(refusal) = self.registry.login_failure(id) {
+            return server.log_failed_login(peer, refusal.label(), refusal.to_string());
+        }
+        if let Some(reason) = self.registry.refusal(id) {
+            return server.log_refusal(peer, reason);
+        }
 
-    pub(super) fn log_header_timeout(&self, peer: SocketAddr, server: &mut ServerContext<'_>) {
-        server.out.server_event(&ServerEvent::HandshakeFailed {
-            peer,
-            cause: HandshakeCause::Cookie,
-            explanation: ErrorCode::RecvCookie.message(Some("Connection timed out")),
-        });
+        let explanation = match outcome {
+            Ok(()) => "the client gave up",
+            Err(failure) => &failure.message,
+        };
+        let cause = cause(self.registry.stage(id), outcome);
+        server.log_failed_handshake(peer, cause, explanation);
     }
 
     /// A connection without a complete header is reported as a failed test.

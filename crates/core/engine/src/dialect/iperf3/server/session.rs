@@ -20,56 +20,20 @@ use linerate_sys::{clock, error};
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
-use super::tokens::{CONTROL, KINDS};
-use crate::data::quota::Quota;
+use super::tokens::CONTROL;
 use crate::data::run::{RunEvent, TestRun};
 use crate::dialect::iperf3::control_connection::ControlConnection;
 use crate::dialect::iperf3::error::input;
 use crate::error::{EngineError, Operation};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
-use crate::server::context::ServerContext;
-use crate::server::dialect;
 use crate::server::limits::rate_guard::RateGuard;
-use crate::server::listeners::Listeners;
 use crate::server::listeners::udp::UdpListener;
-use crate::server::liveness::{self, Liveness};
-use crate::server::server_stats::ByteTotals;
-
-/// Sockets of the server that a session may open and close.
-pub(super) struct ServerSockets<'s> {
-    id: u64,
-    epoll: &'s Epoll,
-    udp: &'s mut UdpListener,
-    listeners: &'s mut Listeners,
-}
-
-impl<'s> ServerSockets<'s> {
-    /// For the session with this number.
-    pub(super) fn new(id: u64, epoll: &'s Epoll, server: &'s mut ServerContext<'_>) -> Self {
-        Self {
-            id,
-            epoll,
-            udp: &mut server.udp,
-            listeners: &mut server.listeners,
-        }
-    }
-
-    /// Name of a descriptor of the session in the event loop.
-    fn token(&self, kind: u64) -> u64 {
-        self.id * KINDS + kind
-    }
-}
-
-/// Decision of the registry on a test.
-pub(super) struct Admitted {
-    /// Position from which its streams are shown.
-    pub(super) first_position: u32,
-    pub(super) quota: Quota,
-}
+use crate::server::{self, ByteTotals, Liveness, ServerContext, token};
 
 /// A client's control connection and its test.
 pub(super) struct Session {
+    id: u64,
     pub(super) control: ControlConnection,
     pub(super) peer: SocketAddr,
     pub(super) cookie: Cookie,
@@ -100,6 +64,7 @@ pub(super) const CONTROL_READ_BYTES: usize = 16 * 1024;
 
 impl Session {
     pub(super) fn new(
+        id: u64,
         fd: OwnedFd,
         peer: SocketAddr,
         cookie: Cookie,
@@ -108,6 +73,7 @@ impl Session {
     ) -> Self {
         let prepared = control_socket::prepare(&fd, &context.spec);
         Self {
+            id,
             control: ControlConnection::new(fd),
             peer,
             cookie,
@@ -180,18 +146,19 @@ impl Session {
         &mut self,
         action: ServerAction,
         context: &Context,
-        admitted: Admitted,
-        sockets: &mut ServerSockets<'_>,
+        first_position: u32,
+        epoll: &Epoll,
+        server: &mut ServerContext<'_>,
     ) {
         match action {
             ServerAction::Send(bytes) => {
                 if let [byte] = bytes.as_slice() {
                     tracing::debug!(peer = %self.peer, state = ?State::from_byte(*byte), "state sent");
                 }
-                self.send(&bytes, sockets);
+                self.send(&bytes, epoll);
             }
             ServerAction::Accepted(test) => {
-                let input = match self.prepare(*test, context, admitted, sockets) {
+                let input = match self.prepare(*test, context, first_position, epoll, server) {
                     Ok(()) => ServerInput::Prepared,
                     Err(error) => input(&error),
                 };
@@ -199,11 +166,11 @@ impl Session {
             }
             ServerAction::StartClock => {
                 // The client is about to send data.
-                self.on_flows(sockets.udp);
+                self.on_flows(&mut server.udp);
                 self.start_clock(context);
             }
             ServerAction::StartData => {
-                self.flows.start_data(sockets.epoll);
+                self.flows.start_data(epoll);
                 if let Some(Err(error)) = self.run.as_mut().map(TestRun::start_data) {
                     self.fail(&error);
                 }
@@ -233,9 +200,7 @@ impl Session {
         let now_ns = clock::monotonic_ns();
         if let (Some(run), Some(test)) = (&mut self.run, &self.test) {
             run.start_clock(now_ns);
-            let limits = liveness::limits_of(&test.spec, context.spec.policy.liveness);
-            let progress_bytes_min = liveness::progress_bytes_min(&test.spec, limits.while_wanted);
-            let watched = Liveness::new(limits, now_ns).demanding(progress_bytes_min);
+            let watched = Liveness::of_test(&test.spec, context.spec.policy.liveness, now_ns);
             self.liveness = run.progress_bytes().map(|_| watched);
         }
 
@@ -327,7 +292,7 @@ impl Session {
         failure
     }
 
-    fn send(&mut self, bytes: &[u8], sockets: &ServerSockets<'_>) {
+    fn send(&mut self, bytes: &[u8], epoll: &Epoll) {
         if let Err(error) = self.control.send(bytes) {
             let cause = Some(error::io_text(&error));
             self.inputs.push(ServerInput::Failed {
@@ -337,35 +302,34 @@ impl Session {
             });
         }
 
-        self.follow_unsent(sockets);
+        self.follow_unsent(epoll);
     }
 
     /// Reads the control connection no more, or again. It is taken out of the event loop, which
     /// would announce without end that the client has reset it.
-    pub(super) fn pause_reading(&mut self, wanted: bool, sockets: &ServerSockets<'_>) {
+    pub(super) fn pause_reading(&mut self, wanted: bool, epoll: &Epoll) {
         if wanted == self.is_paused {
             return;
         }
 
         if wanted {
-            self.is_paused = sockets.epoll.remove(self.control.fd()).is_ok();
-        } else if let Err(error) = self.control.watch(sockets.epoll, sockets.token(CONTROL)) {
+            self.is_paused = epoll.remove(self.control.fd()).is_ok();
+        } else if let Err(error) = self.control.watch(epoll, token(self.id, CONTROL)) {
             self.fail(&Operation::Poll.failed()(error));
         } else {
             self.is_paused = false;
-            self.follow_unsent(sockets);
+            self.follow_unsent(epoll);
         }
     }
 
-    pub(super) fn follow_unsent(&mut self, sockets: &ServerSockets<'_>) {
+    pub(super) fn follow_unsent(&mut self, epoll: &Epoll) {
         if !self.is_paused {
-            let token = sockets.token(CONTROL);
-            self.control.follow_unsent(sockets.epoll, token);
+            self.control.follow_unsent(epoll, token(self.id, CONTROL));
         }
     }
 }
 
-impl dialect::Session for Session {
+impl server::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         if let Some(run) = &self.run {
             self.moved = ByteTotals::of(run);
@@ -376,6 +340,22 @@ impl dialect::Session for Session {
     fn stop(&mut self, reason: RefusalReason) {
         self.reporter.emit(&Event::Debug(reason.to_string()));
         self.fail(&EngineError::Refused(reason));
+    }
+
+    fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
+        let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
+            return false;
+        };
+        let progress_bytes = run.progress_bytes().unwrap_or_default();
+        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted)
+        else {
+            return false;
+        };
+        self.idle_for = Some(limit);
+        self.liveness = None;
+        self.fail(&EngineError::Idle);
+
+        true
     }
 }
 

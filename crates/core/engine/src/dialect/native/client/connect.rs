@@ -10,7 +10,7 @@ use linerate_native::wire::opening::{self, Answer, COOKIE_WIRE_LEN};
 use linerate_sys::socket;
 use linerate_trust::{ClientConfig, random};
 
-use super::connect_race::{Dialled, dial};
+use super::connect_race::{Connection, dial};
 use super::control::{Announcement, BUSY, NativeClient, Turn};
 use super::event_loop::EventLoop;
 use super::handshake::{exchange_cookies, handshake};
@@ -40,32 +40,12 @@ pub struct Established {
     pub connect_time: Duration,
 }
 
-/// A connection to a server of another protocol.
-#[derive(Debug)]
-pub struct Connection {
-    /// The connection; calls on it do not block.
-    pub fd: OwnedFd,
-    /// Address of the server.
-    pub remote: std::net::SocketAddr,
-    /// Time of the TCP handshake.
-    pub connect_time: Duration,
-}
-
 /// Connects to the first address of `target` that answers.
 ///
 /// # Errors
 /// No address answers, or an interrupt.
 pub fn connect(target: &Target, interrupts: &dyn Interrupts) -> Result<Connection, NativeError> {
-    let Dialled {
-        fd,
-        remote,
-        connect_time,
-    } = dial(target, &mut EventLoop::new(interrupts)?)?;
-    Ok(Connection {
-        fd,
-        remote,
-        connect_time,
-    })
+    dial(target, &mut EventLoop::new(interrupts)?)
 }
 
 /// Pause before a busy server is tried again.
@@ -108,7 +88,7 @@ pub fn open(
             }
             Answer::Iperf3 => {
                 refuse_downgrade(demand, target)?;
-                let Dialled {
+                let Connection {
                     fd,
                     remote,
                     connect_time,
@@ -169,7 +149,7 @@ fn refuse_downgrade(demand: &IdentityDemand, target: &Target) -> Result<(), Nati
 
 fn native(
     target: &Target,
-    dialled: Dialled,
+    dialled: Connection,
     demand: &IdentityDemand,
     announcement: &Announcement,
     on_turn: &mut dyn FnMut(Turn),
@@ -186,7 +166,7 @@ fn native(
     let (remote, connect_time) = data.map_or((dialled.remote, dialled.connect_time), |data| {
         (data.remote, data.connect_time)
     });
-    let Dialled {
+    let Connection {
         fd,
         remote: control,
         ..

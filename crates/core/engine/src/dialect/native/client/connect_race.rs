@@ -72,11 +72,14 @@ impl fmt::Display for Target {
 }
 
 /// A connection that was made.
-pub(super) struct Dialled {
-    pub(super) fd: OwnedFd,
-    pub(super) remote: SocketAddr,
-    /// Time of its TCP handshake.
-    pub(super) connect_time: Duration,
+#[derive(Debug)]
+pub struct Connection {
+    /// The connection; calls on it do not block.
+    pub fd: OwnedFd,
+    /// Address of the server.
+    pub remote: SocketAddr,
+    /// Time of the TCP handshake.
+    pub connect_time: Duration,
 }
 
 struct Attempt {
@@ -89,7 +92,7 @@ struct Attempt {
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Connects.
-pub(super) fn dial(target: &Target, events: &mut EventLoop<'_>) -> Result<Dialled, NativeError> {
+pub(super) fn dial(target: &Target, events: &mut EventLoop<'_>) -> Result<Connection, NativeError> {
     let wanted = target.bind.family.map(family);
     let addresses = socket::resolve(&target.host, target.port, wanted)
         .map_err(|error| NativeError::Unreachable(format!("{}: {error}", target.host)))?;
@@ -101,7 +104,7 @@ pub(super) fn dial_address(
     remote: SocketAddr,
     target: &Target,
     interrupts: &dyn Interrupts,
-) -> Result<Dialled, NativeError> {
+) -> Result<Connection, NativeError> {
     race(
         VecDeque::from([remote]),
         target,
@@ -129,7 +132,7 @@ fn race(
     mut addresses: VecDeque<SocketAddr>,
     target: &Target,
     events: &mut EventLoop<'_>,
-) -> Result<Dialled, NativeError> {
+) -> Result<Connection, NativeError> {
     let end = Instant::now() + target.timeout;
     let mut attempts: Vec<Option<Attempt>> = Vec::new();
     let mut next = Instant::now();
@@ -199,12 +202,12 @@ fn failed(remote: SocketAddr, error: &OsError) -> NativeError {
 }
 
 impl Attempt {
-    fn won(self) -> Dialled {
+    fn won(self) -> Connection {
         let connect_time = self.started.elapsed();
         // Messages are small and wait for answers: with Nagle's algorithm each would wait for the
         // acknowledgement of the one before (RFC 896).
         let _ = sockopt::TCP_NODELAY.set(&self.fd, true);
-        Dialled {
+        Connection {
             fd: self.fd,
             remote: socket::unmap(self.remote),
             connect_time,

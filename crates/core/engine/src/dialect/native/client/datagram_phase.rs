@@ -127,18 +127,11 @@ impl NativeClient {
         events: &mut EventLoop<'_>,
         result: &mut PhaseResult,
     ) -> Result<Option<DatagramRun>, NativeError> {
-        let granted = self.granted(ready).into_iter().next();
-        let opened = match granted {
-            Some(granted) => self
-                .open_flow(self.reserve(granted), events)?
-                .map(|fd| (granted, fd)),
-            None => None,
-        };
-        let Some((granted, fd)) = opened else {
-            let reason = if granted.is_some() {
-                absent::UDP_BLOCKED
-            } else {
+        let Some((id, fd)) = self.open_first_flow(ready, events)? else {
+            let reason = if ready.flows.is_empty() {
                 "the server grants no flow"
+            } else {
+                absent::UDP_BLOCKED
             };
             result
                 .absent
@@ -150,7 +143,7 @@ impl NativeClient {
         let is_sender = spec.direction == Some(PathDirection::Up);
         Ok(Some(DatagramRun::new(
             spec,
-            granted.id,
+            id,
             fd,
             is_sender,
             Quota::default(),

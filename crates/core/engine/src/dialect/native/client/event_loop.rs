@@ -20,6 +20,9 @@ pub(super) struct EventLoop<'a> {
 
 const INTERRUPT: u64 = u64::MAX;
 pub(super) const CONTROL: u64 = u64::MAX - 1;
+/// Number of a flow that is opened; the streams of the load that follows in the
+/// same loop are numbered from 0.
+pub(super) const FLOW: u64 = 1 << 17;
 
 impl<'a> EventLoop<'a> {
     pub(super) fn new(interrupts: &'a dyn Interrupts) -> Result<Self, NativeError> {

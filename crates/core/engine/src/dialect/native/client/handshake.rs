@@ -1,6 +1,5 @@
 //! The begin of a control connection: recognition of the server, and TLS.
 
-use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,11 @@ use linerate_sys::poll::Interest;
 use linerate_sys::stream_io;
 use linerate_trust::{ClientConfig, ClientSession, random};
 
-use super::connect_race::{Dialled, dial_address};
+use super::connect_race::{Connection as TcpConnection, dial_address};
 use super::{NativeError, Peer, Target};
 use crate::interrupts::Interrupts;
 use crate::tls_stream::TlsStream;
-use crate::wait::{WaitError, wait};
+use crate::wait::{WaitError, if_ready, wait};
 
 /// An encrypted control connection.
 pub(super) struct Connection {
@@ -25,7 +24,7 @@ pub(super) struct Connection {
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn exchange_cookies(
-    dialled: &Dialled,
+    dialled: &TcpConnection,
     cookie: &[u8; COOKIE_WIRE_LEN],
     interrupts: &dyn Interrupts,
 ) -> Result<(Answer, Vec<u8>), NativeError> {
@@ -42,14 +41,10 @@ pub(super) fn exchange_cookies(
         }
 
         let mut byte = [0; 1];
-        match stream_io::recv(&dialled.fd, &mut byte) {
-            Ok(0) => return Ok((Answer::Incomplete, received)),
-            Ok(_) => received.extend(byte),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                wait_readable(&dialled.fd, end, interrupts)?;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(lost(error)),
+        match if_ready(stream_io::recv(&dialled.fd, &mut byte)).map_err(lost)? {
+            Some(0) => return Ok((Answer::Incomplete, received)),
+            Some(_) => received.extend(byte),
+            None => wait_readable(&dialled.fd, end, interrupts)?,
         }
     }
 }
@@ -63,10 +58,7 @@ pub(super) fn handshake(
     let mut tls = TlsStream::client(ClientSession::new(config));
     let end = Instant::now() + ANSWER_TIMEOUT;
 
-    match tls.flush(&fd) {
-        Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(failed(error)),
-        _ => {}
-    }
+    if_ready(tls.flush(&fd)).map_err(failed)?;
 
     while tls.is_handshaking() {
         wait_readable(&fd, end, interrupts)?;

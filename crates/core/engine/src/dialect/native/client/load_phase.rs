@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 use linerate_model::path::{LoadControl, LoadDecision, PathDirection, PhaseResult, PhaseSpec};
-use linerate_sys::clock;
 use linerate_sys::poll::Interest;
 
 use super::control::NativeClient;
@@ -22,6 +21,7 @@ use crate::dialect::native::load::{EchoSamples, LoadRun, LoadStream};
 use crate::dialect::native::probe_budget::ProbeBudget;
 use crate::hops::HopSockets;
 use crate::reporter::Reporter;
+use crate::wait::time_until;
 
 /// Controller of a running load and the sink of its events.
 pub struct LoadController<'a> {
@@ -148,8 +148,7 @@ fn drive(
     events: &mut EventLoop<'_>,
 ) -> Result<(), NativeError> {
     loop {
-        let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
-        client.turn(events, Duration::from_nanos(wait_ns))?;
+        client.turn(events, time_until(load.deadline_ns()))?;
         while let Some(stream) = pending.open(events) {
             load.add(stream)?;
         }

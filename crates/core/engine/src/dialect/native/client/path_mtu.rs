@@ -5,7 +5,6 @@
 //! client sends those of its direction and requests those of the other one.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -15,8 +14,12 @@ use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, FlowId,
     HEAD_LEN, SizeAnswer, TOS_UNKNOWN,
 };
-use linerate_sys::poll::{self, Interest};
-use linerate_sys::{clock, errno, sockopt, udp};
+use linerate_sys::poll::Interest;
+use linerate_sys::udp::{self, Message};
+use linerate_sys::{clock, errno, sockopt};
+
+use super::event_loop::{EventLoop, FLOW};
+use super::{NativeClient, NativeError};
 
 /// Sizes and marks of both directions.
 #[derive(Debug, Default)]
@@ -26,7 +29,9 @@ pub(super) struct Sizes {
     pub(super) tos: Vec<(PathDirection, u8, u8)>,
 }
 
-struct SizeTest<'a> {
+struct SizeTest<'a, 'e> {
+    client: &'a mut NativeClient,
+    events: &'a mut EventLoop<'e>,
     fd: &'a OwnedFd,
     id: FlowId,
     header_bytes: u32,
@@ -59,7 +64,15 @@ const TIMEOUT: std::ops::RangeInclusive<Duration> =
 
 /// Examines both directions on an open flow. `rtt` is the round trip of a probe, `dscps` are the
 /// marks to try.
-pub(super) fn examine(fd: &OwnedFd, id: FlowId, is_v6: bool, rtt: Duration, dscps: &[u8]) -> Sizes {
+pub(super) fn examine(
+    client: &mut NativeClient,
+    events: &mut EventLoop<'_>,
+    fd: &OwnedFd,
+    id: FlowId,
+    rtt: Duration,
+    dscps: &[u8],
+) -> Result<Sizes, NativeError> {
+    let is_v6 = client.peer.remote.is_ipv6();
     // IPv4 and UDP headers have 28 bytes, IPv6 and UDP headers 48 (RFC 791, RFC 8200, RFC 768).
     let header_bytes = if is_v6 { 48 } else { 28 };
     let timeout = (rtt * 4).clamp(*TIMEOUT.start(), *TIMEOUT.end());
@@ -71,7 +84,11 @@ pub(super) fn examine(fd: &OwnedFd, id: FlowId, is_v6: bool, rtt: Duration, dscp
     let _ = sockopt::set_receive_errors(fd, true);
     let _ = sockopt::set_receive_tos(fd, true);
 
+    events.epoll.add(fd, FLOW, Interest::READ)?;
+
     let mut test = SizeTest {
+        client,
+        events,
         fd,
         id,
         header_bytes,
@@ -81,14 +98,14 @@ pub(super) fn examine(fd: &OwnedFd, id: FlowId, is_v6: bool, rtt: Duration, dscp
     let mut sizes = Sizes::default();
 
     for direction in [PathDirection::Up, PathDirection::Down] {
-        if let Some(found) = test.largest(direction) {
+        if let Some(found) = test.largest(direction)? {
             sizes.size.push((direction, found));
         }
 
         // The DSCP is the upper six bits of the byte (RFC 2474), ECN the lower two (RFC 3168).
         let marks = dscps.iter().map(|dscp| dscp << 2).chain(ECN);
         for tos in marks {
-            if let ProbeOutcome::Arrived { tos: received } = test.send(direction, LADDER[0], tos)
+            if let ProbeOutcome::Arrived { tos: received } = test.send(direction, LADDER[0], tos)?
                 && received != TOS_UNKNOWN
             {
                 sizes.tos.push((direction, tos, received));
@@ -96,29 +113,32 @@ pub(super) fn examine(fd: &OwnedFd, id: FlowId, is_v6: bool, rtt: Duration, dscp
         }
     }
 
-    sizes
+    test.events.epoll.remove(fd)?;
+    Ok(sizes)
 }
 
-impl SizeTest<'_> {
+impl SizeTest<'_, '_> {
     /// The largest packet of a direction; `None` when not even the smallest one arrives.
-    fn largest(&mut self, direction: PathDirection) -> Option<SizeResult> {
+    fn largest(&mut self, direction: PathDirection) -> Result<Option<SizeResult>, NativeError> {
         let (mut passes, mut fails) = (None, None);
         let mut signal = (SizeSignal::Unlimited, None);
         for mtu in LADDER {
-            match self.try_size(direction, mtu) {
+            match self.try_size(direction, mtu)? {
                 ProbeOutcome::Arrived { .. } => passes = Some(mtu),
                 ProbeOutcome::TooLarge(limit) => {
                     signal = (limit.how, limit.reported_by);
                     // The limit of an own device, or of a router, is exact if a packet of that size
                     // passes.
-                    if limit.mtu > passes?
-                        && limit.mtu < mtu
+                    let Some(passes) = passes else {
+                        return Ok(None);
+                    };
+                    if (passes + 1..mtu).contains(&limit.mtu)
                         && matches!(
-                            self.try_size(direction, limit.mtu),
+                            self.try_size(direction, limit.mtu)?,
                             ProbeOutcome::Arrived { .. }
                         )
                     {
-                        return Some(limit);
+                        return Ok(Some(limit));
                     }
 
                     fails = Some(mtu);
@@ -132,12 +152,12 @@ impl SizeTest<'_> {
             }
         }
 
-        let (mut passes, Some(mut fails)) = (passes?, fails) else {
-            return passes.map(|mtu| size_result(mtu, signal));
+        let (Some(mut passes), Some(mut fails)) = (passes, fails) else {
+            return Ok(passes.map(|mtu| size_result(mtu, signal)));
         };
         while fails - passes > RESOLUTION_BYTES {
             let middle = passes.midpoint(fails);
-            match self.try_size(direction, middle) {
+            match self.try_size(direction, middle)? {
                 ProbeOutcome::Arrived { .. } => passes = middle,
                 ProbeOutcome::TooLarge(limit) => {
                     (fails, signal) = (middle, (limit.how, limit.reported_by));
@@ -146,19 +166,31 @@ impl SizeTest<'_> {
             }
         }
 
-        Some(size_result(passes, signal))
+        Ok(Some(size_result(passes, signal)))
     }
 
-    fn try_size(&mut self, direction: PathDirection, mtu: u32) -> ProbeOutcome {
-        let tries = (0..TRIES).map(|_| self.send(direction, mtu, 0));
-        tries
-            .into_iter()
-            .find(|outcome| *outcome != ProbeOutcome::Lost)
-            .unwrap_or(ProbeOutcome::Lost)
+    fn try_size(
+        &mut self,
+        direction: PathDirection,
+        mtu: u32,
+    ) -> Result<ProbeOutcome, NativeError> {
+        for _ in 0..TRIES {
+            match self.send(direction, mtu, 0)? {
+                ProbeOutcome::Lost => {}
+                outcome => return Ok(outcome),
+            }
+        }
+
+        Ok(ProbeOutcome::Lost)
     }
 
     /// Sends a packet of this size, or requests one.
-    fn send(&mut self, direction: PathDirection, mtu: u32, tos: u8) -> ProbeOutcome {
+    fn send(
+        &mut self,
+        direction: PathDirection,
+        mtu: u32,
+        tos: u8,
+    ) -> Result<ProbeOutcome, NativeError> {
         let payload_bytes = mtu.saturating_sub(self.header_bytes);
         self.sequence += 1;
         let is_request = direction == PathDirection::Down;
@@ -193,72 +225,80 @@ impl SizeTest<'_> {
                 // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the
                 // interface is the limit.
                 let mtu = sockopt::path_mtu(self.fd).unwrap_or(0);
-                ProbeOutcome::TooLarge(size_result(mtu, (SizeSignal::Interface, None)))
+                let signal = (SizeSignal::Interface, None);
+                Ok(ProbeOutcome::TooLarge(size_result(mtu, signal)))
             }
-            Err(_) => ProbeOutcome::Lost,
+            Err(_) => Ok(ProbeOutcome::Lost),
             Ok(_) => self.await_answer(direction, payload_bytes),
         }
     }
 
-    fn await_answer(&self, direction: PathDirection, payload_bytes: u32) -> ProbeOutcome {
+    fn await_answer(
+        &mut self,
+        direction: PathDirection,
+        payload_bytes: u32,
+    ) -> Result<ProbeOutcome, NativeError> {
         let end = Instant::now() + self.timeout;
         let mut buffer = vec![0; 16 * 1024];
 
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero()
-                || !poll::wait_fd(self.fd, Interest::READ, Some(left)).unwrap_or(false)
-            {
-                return ProbeOutcome::Lost;
+            if left.is_zero() {
+                return Ok(ProbeOutcome::Lost);
             }
 
-            let message = match udp::recv_message(self.fd, &mut buffer) {
-                Ok(message) => message,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
-                    Ok(error) => match error.mtu_bytes() {
-                        Some(mtu) => {
-                            let signal = (SizeSignal::Reported, error.offender);
-                            return ProbeOutcome::TooLarge(size_result(mtu, signal));
-                        }
-                        None => continue,
-                    },
-                    Err(_) => continue,
-                },
-            };
-            let Some(head) = DatagramHead::decode(message.data) else {
-                continue;
-            };
-            if (head.id(), head.sequence) != (self.id, self.sequence) {
+            if let Ok(message) = udp::recv_message(self.fd, &mut buffer) {
+                if let Some(outcome) = self.judge(&message, direction, payload_bytes) {
+                    return Ok(outcome);
+                }
                 continue;
             }
+            match udp::take_error(self.fd, &mut [0; 64]) {
+                Ok(error) => {
+                    if let Some(mtu) = error.mtu_bytes() {
+                        let signal = (SizeSignal::Reported, error.offender);
+                        return Ok(ProbeOutcome::TooLarge(size_result(mtu, signal)));
+                    }
+                }
+                // Nothing has arrived, not even an error.
+                Err(_) => self.client.turn(self.events, left)?,
+            }
+        }
+    }
 
-            match (head.datagram_type, SizeAnswer::decode(message.data)) {
-                (DatagramType::SizeAnswer, Some(answer)) if head.flags & FLAG_TOO_LARGE != 0 => {
-                    let is_interface = head.flags & FLAG_INTERFACE != 0;
-                    let how = if is_interface {
-                        SizeSignal::Interface
-                    } else {
-                        SizeSignal::Reported
-                    };
-                    let signal = (how, answer.reported_by);
-                    return ProbeOutcome::TooLarge(size_result(answer.bytes, signal));
-                }
-                (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
-                    // A middlebox that cuts datagrams delivers them, but not whole.
-                    return if answer.bytes == payload_bytes {
-                        ProbeOutcome::Arrived { tos: answer.tos }
-                    } else {
-                        ProbeOutcome::Lost
-                    };
-                }
-                (DatagramType::SizeProbe, _) if direction == PathDirection::Down => {
-                    return ProbeOutcome::Arrived {
-                        tos: message.tos.unwrap_or(TOS_UNKNOWN),
-                    };
-                }
-                _ => {}
+    /// What a datagram says about the probe; `None` where it is no answer to it.
+    fn judge(
+        &self,
+        message: &Message<'_>,
+        direction: PathDirection,
+        payload_bytes: u32,
+    ) -> Option<ProbeOutcome> {
+        let head = DatagramHead::decode(message.data)
+            .filter(|head| (head.id(), head.sequence) == (self.id, self.sequence))?;
+        match (head.datagram_type, SizeAnswer::decode(message.data)) {
+            (DatagramType::SizeAnswer, Some(answer)) if head.flags & FLAG_TOO_LARGE != 0 => {
+                let is_interface = head.flags & FLAG_INTERFACE != 0;
+                let how = if is_interface {
+                    SizeSignal::Interface
+                } else {
+                    SizeSignal::Reported
+                };
+                let signal = (how, answer.reported_by);
+                Some(ProbeOutcome::TooLarge(size_result(answer.bytes, signal)))
             }
+            (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
+                // A middlebox that cuts datagrams delivers them, but not whole.
+                let is_whole = answer.bytes == payload_bytes;
+                Some(match is_whole {
+                    true => ProbeOutcome::Arrived { tos: answer.tos },
+                    false => ProbeOutcome::Lost,
+                })
+            }
+            (DatagramType::SizeProbe, _) if direction == PathDirection::Down => {
+                let tos = message.tos.unwrap_or(TOS_UNKNOWN);
+                Some(ProbeOutcome::Arrived { tos })
+            }
+            _ => None,
         }
     }
 }

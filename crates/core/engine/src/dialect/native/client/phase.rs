@@ -7,19 +7,21 @@ use linerate_model::path::{
     ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec, absent,
 };
 use linerate_model::units::ns_to_s;
+use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::hex;
 use linerate_native::wire::message::Ready;
 use linerate_sys::clock;
 use linerate_sys::poll::Interest;
 
 use super::control::NativeClient;
-use super::event_loop::EventLoop;
+use super::event_loop::{EventLoop, FLOW};
 use super::flow::{self, Granted, ReserveFlow};
 use super::load_phase::{self, LoadController, LoadObservers};
 use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober, SILENCE_NS};
 use super::transactions::{self, TransactionPlan};
 use super::{NativeError, path_mtu};
 use crate::interrupts::Interrupts;
+use crate::wait::time_until;
 
 /// Between two UDP probes of a flow.
 const PROBE_PERIOD_NS: u64 = 5_000_000;
@@ -27,11 +29,8 @@ const PROBE_PERIOD_NS: u64 = 5_000_000;
 const CONNECTION_PERIOD_NS: u64 = 100_000_000;
 /// Most probe flows that a server grants.
 const FLOWS_MAX: u32 = 8;
-/// The event loop's number of a flow that is opened; the streams of the load that follows in the
-/// same loop are numbered from 0.
-const FLOW: u64 = 1 << 17;
-/// Round trip that is assumed before one is measured.
-const FIRST_RTT: Duration = Duration::from_millis(100);
+/// Shortest round trip that is assumed of that of a TCP handshake.
+const RTT_MIN: Duration = Duration::from_millis(1);
 
 impl NativeClient {
     /// Runs a phase. `steering` follows a load; other phases last as long as `spec` allows. `dscps`
@@ -202,11 +201,24 @@ impl NativeClient {
                 return Ok(Some(opening.fd));
             }
 
-            let wait_ns = opening.next_ns.saturating_sub(clock::monotonic_ns());
-            self.turn(events, Duration::from_nanos(wait_ns))?;
+            self.turn(events, time_until(opening.next_ns))?;
         }
 
         Ok(None)
+    }
+
+    /// Opens the first flow that the server grants; `None` without one, or when no request is
+    /// answered.
+    pub(super) fn open_first_flow(
+        &mut self,
+        ready: &Ready,
+        events: &mut EventLoop<'_>,
+    ) -> Result<Option<(FlowId, OwnedFd)>, NativeError> {
+        let Some(granted) = self.granted(ready).into_iter().next() else {
+            return Ok(None);
+        };
+        let opened = self.open_flow(self.reserve(granted), events)?;
+        Ok(opened.map(|fd| (granted.id, fd)))
     }
 
     pub(super) fn reserve(&self, granted: Granted) -> ReserveFlow {
@@ -228,25 +240,20 @@ impl NativeClient {
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
         self.start_phase(events)?;
-        let flow = self.granted(ready).into_iter().next();
-        let opened = match flow {
-            Some(granted) => self
-                .open_flow(self.reserve(granted), events)?
-                .map(|fd| (fd, granted.id)),
-            None => None,
-        };
-        if let Some((fd, id)) = opened {
-            let is_v6 = self.peer.remote.is_ipv6();
+        if let Some((id, fd)) = self.open_first_flow(ready, events)? {
             let marks: Vec<u8> = std::iter::once(spec.dscp)
                 .chain(dscps.iter().copied())
                 .collect();
             // Meanwhile the hops are found: later phases need only measure them.
             let hops = self.open_hops(spec, hop_flow(spec), dscps, ready, events, result)?;
             self.start_hops(hops)?;
-            let found = path_mtu::examine(&fd, id, is_v6, self.first_rtt(), &marks);
+            // The TCP handshake of the control connection is a round trip.
+            let rtt = self.peer.connect_time.max(RTT_MIN);
+            let found = path_mtu::examine(self, events, &fd, id, rtt, &marks);
 
             flow::close(&fd, id);
             self.end_hops(result);
+            let found = found?;
             (result.size, result.tos) = (found.size, found.tos);
         } else {
             result
@@ -256,11 +263,6 @@ impl NativeClient {
 
         result.remote = Some(self.stop_phase(events)?);
         Ok(())
-    }
-
-    /// The TCP handshake of the control connection is a round trip.
-    fn first_rtt(&self) -> Duration {
-        self.peer.connect_time.max(FIRST_RTT / 100)
     }
 
     fn run_transactions(

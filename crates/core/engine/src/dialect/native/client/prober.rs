@@ -8,7 +8,6 @@ mod udp_flow;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use linerate_model::path::ProbeSample;
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
@@ -16,6 +15,7 @@ use linerate_sys::{clock, scheduling};
 
 use crate::dialect::native::probe_budget::{self, ProbeBudget};
 use crate::lock::lock;
+use crate::wait::time_until;
 use connection::Connections;
 pub(super) use plan::{ConnectionPlan, FlowPlan, ProbePlan, ProbeResults, ProbeTarget, sample};
 pub(super) use udp_flow::SILENCE_NS;
@@ -178,11 +178,10 @@ impl Worker {
     }
 
     fn wait(&self, events: &mut Vec<Ready>, waits_until_ns: Option<u64>) {
-        let now_ns = clock::monotonic_ns();
         let flows = self.flows.iter().map(|flow| flow.next_ns).min();
         let connections = self.connections.as_ref().map(Connections::deadline_ns);
         let due_ns = waits_until_ns.or_else(|| flows.into_iter().chain(connections).min());
-        let timeout = due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)));
+        let timeout = due_ns.map(time_until);
 
         // An interrupted wait is repeated.
         let _ = self.epoll.wait(events, timeout);

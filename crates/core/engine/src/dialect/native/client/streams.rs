@@ -18,6 +18,7 @@ use super::prober::ProbeTarget;
 use crate::dialect::native::load::{EchoSamples, EchoSchedule, LoadStream};
 use crate::layer::Layer;
 use crate::tls_stream::TlsStream;
+use crate::wait::if_ready;
 
 /// Parameters that the streams of a phase share.
 pub(super) struct StreamPlan {
@@ -104,12 +105,10 @@ impl OpeningStream {
         // Ends of a load handshake when it begins: the answer is all that comes before.
         let mut bytes = [0; ANSWER_LEN];
         let missing = bytes.get_mut(self.answer.len()..).unwrap_or_default();
-        match stream_io::recv(&self.fd, missing) {
-            Ok(0) => return Err(ErrorKind::ConnectionReset.into()),
-            Ok(len) => self.answer.extend(missing.iter().take(len)),
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error),
+        match if_ready(stream_io::recv(&self.fd, missing))? {
+            Some(0) => return Err(ErrorKind::ConnectionReset.into()),
+            Some(len) => self.answer.extend(missing.iter().take(len)),
+            None => {}
         }
 
         match self.answer.first_chunk() {
@@ -135,7 +134,7 @@ impl OpeningStream {
         };
         if plan.transport != PhaseTransport::Tls {
             stream_io::send(&self.fd, &head.encode())?;
-            return Ok(Layer::Plain);
+            return Ok(Layer::plain());
         }
 
         let mut stream = TlsStream::client(ClientSession::new(&plan.tls));
@@ -151,7 +150,7 @@ impl OpeningStream {
             fd: self.fd,
             number: self.wanted.number,
             direction: self.wanted.direction,
-            layer: self.layer.unwrap_or(Layer::Plain),
+            layer: self.layer.unwrap_or_else(Layer::plain),
             echo: echoes.map(|echoes| EchoSchedule::new(Arc::clone(echoes), clock::monotonic_ns())),
         }
     }

@@ -15,6 +15,7 @@ use super::event_loop::EventLoop;
 use super::prober::{ProbeTarget, sample};
 use super::{NativeClient, NativeError, is_refusal};
 use crate::data::pacing::Schedule;
+use crate::wait::{if_ready, time_until};
 
 /// Kind of transactions.
 pub(super) struct TransactionPlan {
@@ -147,12 +148,12 @@ impl Exchange<'_> {
 
         let end_ns = clock::monotonic_ns().saturating_add(clock::as_ns(plan.duration));
         while !self.open.is_empty() {
-            let left_ns = end_ns.saturating_sub(clock::monotonic_ns());
-            if left_ns == 0 {
+            let left = time_until(end_ns);
+            if left.is_zero() {
                 break;
             }
 
-            client.turn(events, Duration::from_nanos(left_ns))?;
+            client.turn(events, left)?;
             for event in &events.ready {
                 let Some(outcome) = self.advance(event.token, &events.epoll) else {
                     continue;
@@ -346,12 +347,11 @@ impl Connection {
         self.flush(plan, epoll, flow)?;
         while self.missing > 0 {
             let len = self.missing.min(buffer.len());
-            match stream_io::recv(&self.fd, buffer.get_mut(..len).unwrap_or_default()) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(received) => self.missing = self.missing.saturating_sub(received),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let received = stream_io::recv(&self.fd, buffer.get_mut(..len).unwrap_or_default());
+            match if_ready(received)? {
+                Some(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Some(received) => self.missing = self.missing.saturating_sub(received),
+                None => return Ok(false),
             }
         }
 
@@ -367,11 +367,9 @@ impl Connection {
             &self.opening
         };
         while let Some(unsent) = data.get(self.sent..).filter(|unsent| !unsent.is_empty()) {
-            match stream_io::send(&self.fd, unsent) {
-                Ok(len) => self.sent += len,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            match if_ready(stream_io::send(&self.fd, unsent))? {
+                Some(len) => self.sent += len,
+                None => break,
             }
         }
 

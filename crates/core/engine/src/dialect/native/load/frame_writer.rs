@@ -106,7 +106,7 @@ impl FrameWriter {
                 let payload = data.part(head.len(), frame.payload_len - payload_written);
                 layer.send_slices(&fd, &[IoSlice::new(head), IoSlice::new(payload)])?
             }
-            _ => layer.send(&fd, head)?,
+            _ => layer.send_slices(&fd, &[IoSlice::new(head)])?,
         };
         let head_written = written.min(head.len());
 
@@ -192,7 +192,7 @@ mod tests {
         let _receiver = listener.accept().expect("a connection");
         let mut writer = FrameWriter::of_data(0, &sender, 0).expect("memory");
         let write = |writer: &mut FrameWriter, now_ns| match writer.write(
-            &mut Layer::Plain,
+            &mut Layer::plain(),
             sender.as_fd(),
             now_ns,
         ) {

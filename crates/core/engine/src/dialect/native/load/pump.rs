@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_native::wire::stream_frame::{Frame, FrameReader};
+use linerate_native::wire::stream_frame::{Frame, FrameError, FrameReader};
 use linerate_sys::{OsError, clock};
 
 use super::EchoSchedule;
@@ -14,6 +14,7 @@ use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
 use crate::layer::Layer;
 use crate::measure::counters::StreamCounters;
+use crate::wait::if_ready;
 
 /// Sends or receives a load, requests echoes if it has a schedule, and answers those of the peer.
 pub(super) struct LoadPump {
@@ -61,14 +62,6 @@ impl LoadPump {
             next_read_ns: 0,
         })
     }
-
-    /// Sends what is encrypted and still waits.
-    fn flush(&mut self) -> Result<bool, Ended> {
-        match self.layer.flush(&self.fd) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(Ended::Failed(error)),
-            _ => Ok(false),
-        }
-    }
 }
 
 impl Duplex for LoadPump {
@@ -88,14 +81,12 @@ impl Duplex for LoadPump {
         let buffer = scratch.bytes().map_err(Ended::Failed)?;
         let room = room.min(buffer.len());
         let buffer = buffer.get_mut(..room).unwrap_or_default();
-        let len = match self.layer.recv(&self.fd, buffer) {
-            Ok(0) => return Err(Ended::Eof),
-            Ok(len) => len,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
-            Err(error) => return Err(Ended::Failed(error)),
-        };
 
+        let len = match if_ready(self.layer.recv(&self.fd, buffer)).map_err(Ended::Failed)? {
+            Some(0) => return Err(Ended::Eof),
+            Some(len) => len,
+            None => return Ok(false),
+        };
         let now_ns = clock::monotonic_ns();
         let (writer, echo, mut is_over) = (&mut self.writer, &mut self.echo, false);
         let fed = self
@@ -109,20 +100,13 @@ impl Duplex for LoadPump {
                 }
                 Frame::End => is_over = true,
             });
-        match fed {
-            Ok(payload) => {
-                // A reply is as long as its request.
-                self.other_bytes += 2 * (len as u64).saturating_sub(payload);
-                if !self.is_sender {
-                    self.counters.add(payload, 1);
-                }
-            }
-            Err(error) => {
-                return Err(Ended::Failed(io::Error::new(
-                    ErrorKind::InvalidData,
-                    error.to_string(),
-                )));
-            }
+
+        let invalid = |error: FrameError| io::Error::new(ErrorKind::InvalidData, error.to_string());
+        let payload = fed.map_err(|error| Ended::Failed(invalid(error)))?;
+        // A reply is as long as its request.
+        self.other_bytes += 2 * (len as u64).saturating_sub(payload);
+        if !self.is_sender {
+            self.counters.add(payload, 1);
         }
 
         if is_over { Err(Ended::Eof) } else { Ok(true) }
@@ -134,17 +118,21 @@ impl Duplex for LoadPump {
         if self.echo.as_mut().is_some_and(|echo| echo.is_due(now_ns)) {
             self.writer.request_echo();
         }
-        match self.writer.write(&mut self.layer, self.fd.as_fd(), now_ns) {
-            Ok(WriteResult::Payload(bytes)) => {
+
+        let written = self.writer.write(&mut self.layer, self.fd.as_fd(), now_ns);
+        match if_ready(written).map_err(Ended::Failed)? {
+            Some(WriteResult::Payload(bytes)) => {
                 if bytes > 0 {
                     self.counters.add(bytes, 1);
                 }
                 Ok(true)
             }
-            Ok(WriteResult::Nothing) => self.flush(),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
-            Err(error) => Err(Ended::Failed(error)),
+            // What is encrypted may still wait.
+            Some(WriteResult::Nothing) => {
+                let flushed = self.layer.flush(&self.fd);
+                flushed.map(|()| false).map_err(Ended::Failed)
+            }
+            None => Ok(false),
         }
     }
 }

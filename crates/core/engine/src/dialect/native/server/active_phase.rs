@@ -22,8 +22,9 @@ use crate::error::EngineError;
 use crate::layer::Layer;
 use crate::measure::cpu_usage::CpuMeter;
 use crate::reporter::Reporter;
-use crate::server::server_stats::ByteTotals;
+use crate::server::ByteTotals;
 use crate::tls_stream::TlsStream;
+use crate::wait::time_until;
 
 /// A phase from its opening to its result.
 pub(super) struct ActivePhase {
@@ -89,10 +90,7 @@ impl ActivePhase {
             .load
             .as_ref()
             .filter(|load| load.start_ns.is_some())
-            .map(|load| {
-                let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
-                Instant::now() + Duration::from_nanos(wait_ns)
-            });
+            .map(|load| Instant::now() + time_until(load.deadline_ns()));
         let end = self
             .started
             .map(|(started, _)| started + self.spec.duration_max + GRACE);
@@ -133,7 +131,7 @@ impl ActivePhase {
 
         let layer = match self.spec.transport {
             PhaseTransport::Tls => Layer::Tls(Box::new(TlsStream::server(ServerSession::new(tls)))),
-            _ => Layer::Plain,
+            _ => Layer::plain(),
         };
         load.add(LoadStream {
             fd,

@@ -7,9 +7,7 @@ use linerate_trust::{ServerConfig, Tokens as KnownTokens};
 
 use super::request::Requests;
 use super::tokens::Tokens;
-use crate::server::limits::address_queue::AddressQueue;
-use crate::server::limits::login_guard::LoginGuard;
-use crate::server::login_check::LoginCheck;
+use crate::server::Logins;
 
 /// Configuration that all sessions have in common.
 pub(super) struct Context {
@@ -28,6 +26,5 @@ pub(super) struct Shared<'a> {
     pub(super) context: &'a Context,
     pub(super) epoll: &'a Epoll,
     pub(super) tokens: &'a mut Tokens,
-    pub(super) logins: &'a mut LoginGuard,
-    pub(super) login_queue: &'a mut AddressQueue<LoginCheck>,
+    pub(super) logins: &'a mut Logins,
 }

@@ -1,4 +1,4 @@
-//! Tokens of the event loop, and the name of the dialect.
+//! Kinds of descriptors in the event loop, and the name of the dialect.
 
 /// Name of the dialect.
 pub(super) const NAME: &str = "native";
@@ -6,6 +6,5 @@ pub(super) const NAME: &str = "native";
 pub(super) const CONTROL: u64 = 0;
 pub(super) const NOTICE: u64 = 1;
 pub(super) const REQUEST: u64 = 2;
-pub(super) const KINDS: u64 = 3;
 /// Belongs to no session.
-pub(super) const POOL: u64 = u64::MAX;
+pub(super) const POOL: u64 = 3;

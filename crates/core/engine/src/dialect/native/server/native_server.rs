@@ -1,11 +1,7 @@
 //! Sessions, and the streams and flows that find them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::wire::auth::Refusal;
-use linerate_model::network::Network;
 use linerate_model::policy::ServerPolicy;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{Failure, ServerEvent};
@@ -15,47 +11,30 @@ use linerate_native::wire::datagram::{
 use linerate_native::wire::message::Resume;
 use linerate_native::wire::opening::{self, Opening};
 use linerate_native::wire::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
-use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{sockopt, udp};
+use linerate_sys::{OsError, sockopt, udp};
 use linerate_trust::{Fingerprint, FlowOpener, Tokens as KnownTokens, flow_tag};
 
 use super::address_proofs::AddressProofs;
 use super::context::{Context, Shared};
-use super::event_tokens::{CONTROL, KINDS, NAME, POOL};
+use super::event_tokens::{CONTROL, NAME, POOL};
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
-use crate::error::failure;
-use crate::server::admission::Admission;
-use crate::server::blocking_pool::BlockingPool;
-use crate::server::context::ServerContext;
-use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
-use crate::server::intake::Intake;
 use crate::server::limits::address_counts::AddressCounts;
-use crate::server::limits::address_queue::AddressQueue;
-use crate::server::limits::login_guard::LoginGuard;
-use crate::server::listeners::accepted::Accepted;
-use crate::server::listeners::udp::FirstDatagram;
-use crate::server::login_check::LoginCheck;
-use crate::server::timers::Timers;
+use crate::server::{
+    Accepted, FirstDatagram, Logins, Recognised, ServerContext, ServerDialect, SessionTable,
+    Sessions, Stopped,
+};
 
 /// The dialect in a server.
 pub(crate) struct NativeServer {
-    pub(super) context: Context,
+    context: Context,
     fingerprint: Fingerprint,
     key_is_kept: bool,
-    pub(super) epoll: Epoll,
-    sessions: BTreeMap<u64, Session>,
-    timers: Timers,
-    /// Sessions with something to do.
-    ready: BTreeSet<u64>,
-    pub(super) tokens: Tokens,
-    logins: LoginGuard,
-    /// Compares passwords.
-    pool: LoginPool,
-    login_queue: AddressQueue<LoginCheck>,
+    sessions: Sessions<Session>,
+    tokens: Tokens,
+    logins: Logins,
     /// A handshake costs this host more than the client.
     handshakes: AddressCounts,
-    is_stopping: bool,
     address_proofs: AddressProofs,
 }
 
@@ -63,57 +42,28 @@ pub(crate) struct NativeServer {
 const HANDSHAKES_MAX: u32 = 200;
 const HANDSHAKE_PERIOD: Duration = Duration::from_secs(1);
 
-type LoginPool = BlockingPool<LoginCheck, Result<(), Refusal>>;
-
 impl NativeServer {
     pub(super) fn new(
         context: Context,
         fingerprint: Fingerprint,
         key_is_kept: bool,
-    ) -> Result<Self, Failure> {
-        let epoll = Epoll::new().map_err(|error| failure(error.text()))?;
-        let users_file = context
-            .spec
-            .auth
-            .as_ref()
-            .map(|auth| auth.users_file.clone())
-            .unwrap_or_default();
-        let pool = LoginPool::new(move |check| check.run(&users_file))
-            .map_err(|error| failure(error.text()))?;
-        epoll
-            .add(pool.fd(), POOL, Interest::READ)
-            .map_err(|error| failure(error.text()))?;
+    ) -> Result<Self, OsError> {
+        let auth = context.spec.auth.as_ref();
+        let users_file = auth.map(|auth| auth.users_file.clone());
+        let logins = Logins::new(users_file.unwrap_or_default())?;
+        let sessions = Sessions::new()?;
+        sessions.watch(logins.fd(), 0, POOL)?;
 
         Ok(Self {
             context,
             fingerprint,
             key_is_kept,
-            epoll,
-            sessions: BTreeMap::new(),
-            timers: Timers::default(),
-            ready: BTreeSet::new(),
+            sessions,
             tokens: Tokens::new(),
+            logins,
             handshakes: AddressCounts::new(HANDSHAKES_MAX, HANDSHAKE_PERIOD),
-            logins: LoginGuard::default(),
-            pool,
-            login_queue: AddressQueue::default(),
-            is_stopping: false,
             address_proofs: AddressProofs::new(Instant::now()),
         })
-    }
-
-    /// The tokens of a file, in place of those of before.
-    fn reload_tokens(&mut self, policy: &ServerPolicy) -> Result<(), String> {
-        let file = policy
-            .native
-            .as_ref()
-            .and_then(|native| native.tokens.as_ref());
-        let (Some(file), Some(tokens)) = (file, &mut self.context.tokens) else {
-            return Ok(());
-        };
-        *tokens = KnownTokens::from_file(file)
-            .map_err(|error| format!("the tokens stay as they were: {error}"))?;
-        Ok(())
     }
 
     /// A client's control connection.
@@ -127,22 +77,16 @@ impl NativeServer {
             let _ = sockopt::set_reset_on_close(&fd);
             let explanation =
                 format!("its address has begun {HANDSHAKES_MAX} TLS handshakes within a second");
-            let cause = HandshakeCause::Parameters;
-            return server.out.server_event(&ServerEvent::HandshakeFailed {
-                peer,
-                cause,
-                explanation,
-            });
+            return server.log_failed_handshake(peer, HandshakeCause::Parameters, explanation);
         }
 
         self.handshakes.record(peer.ip(), now);
         let session = Session::new(id, fd, peer, &self.context);
         let watched = session
             .control_fd()
-            .map(|fd| self.epoll.add(fd, id * KINDS + CONTROL, Interest::READ));
+            .map(|fd| self.sessions.watch(fd, id, CONTROL));
         if watched.is_some_and(|watched| watched.is_ok()) {
             self.sessions.insert(id, session);
-            self.ready.insert(id);
         } else {
             server.pending_limit.leave(id);
         }
@@ -174,7 +118,7 @@ impl NativeServer {
                 let session = self.sessions.get_mut(&owner);
                 if session.is_some_and(|session| session.add_stream(&fd, head, &self.context)) {
                     // The session has another descriptor of it.
-                    self.ready.insert(owner);
+                    self.sessions.wake(owner);
                     return;
                 }
 
@@ -186,12 +130,7 @@ impl NativeServer {
         // Without a byte, so that a scanner does not learn what the tokens of this server look
         // like.
         let _ = sockopt::set_reset_on_close(&fd);
-        let cause = HandshakeCause::Streams;
-        server.out.server_event(&ServerEvent::HandshakeFailed {
-            peer,
-            cause,
-            explanation,
-        });
+        server.log_failed_handshake(peer, HandshakeCause::Streams, explanation);
     }
 
     /// A request with a token opens a flow. Nothing is answered to any other datagram.
@@ -243,7 +182,7 @@ impl NativeServer {
         // A client whose answer is lost asks again.
         let _ = udp::send(&fd, &answer);
         session.add_flow(fd, id);
-        self.ready.insert(owner);
+        self.sessions.wake(owner);
 
         Some(())
     }
@@ -273,29 +212,27 @@ impl NativeServer {
 
     /// A connection continues the session that it names, if it proves that it is the same client.
     fn hand_over(&mut self, id: u64, resume: &Resume) -> Result<(), String> {
-        let Some(mut later) = self.sessions.remove(&id) else {
+        let Some(mut later) = self.sessions.remove(id) else {
             return Ok(());
         };
-        self.timers.set(id, None);
         // The token of the event loop names the session; the descriptor is watched again by its new
         // owner.
         if let Some(fd) = later.control_fd() {
-            let _ = self.epoll.remove(fd);
+            let _ = self.sessions.epoll().remove(fd);
         }
 
-        let owner = self
-            .sessions
-            .iter_mut()
-            .find(|(_, session)| session.name == resume.session);
-        let handed_over = match owner {
-            Some((owner_id, owner)) => {
-                self.ready.insert(*owner_id);
-                owner.take_over(&mut later, resume, &self.epoll)
-            }
+        let mut sessions = self.sessions.iter();
+        let owner = sessions.find(|(_, session)| session.name == resume.session);
+        let owner = owner.map(|(id, _)| *id);
+        let handed_over = match owner.and_then(|owner| self.sessions.with_epoll(owner)) {
+            Some((owner, epoll)) => owner.take_over(&mut later, resume, epoll),
             None => Err("there is no such session".to_owned()),
         };
-        later.on_handed_over(handed_over.clone());
+        owner
+            .into_iter()
+            .for_each(|owner| self.sessions.wake(owner));
 
+        later.on_handed_over(handed_over.clone());
         if handed_over.is_err() {
             later.flush();
         }
@@ -304,8 +241,7 @@ impl NativeServer {
     }
 
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
-        self.ready.extend(self.timers.take_due(Instant::now()));
-        for id in std::mem::take(&mut self.ready) {
+        for id in self.sessions.take_ready() {
             self.advance_session(id, server);
         }
 
@@ -316,6 +252,7 @@ impl NativeServer {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.take_turn(&self.context, server);
             }
+
             self.advance_session(id, server);
         }
     }
@@ -328,79 +265,52 @@ impl NativeServer {
     }
 
     fn advance_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Self {
-            context,
-            epoll,
-            tokens,
-            logins,
-            login_queue,
-            sessions,
-            ..
-        } = self;
-        let Some(session) = sessions.get_mut(&id) else {
+        let Some((session, epoll)) = self.sessions.with_epoll(id) else {
             return;
         };
-
         let mut shared = Shared {
-            context,
+            context: &self.context,
             epoll,
-            tokens,
-            logins,
-            login_queue,
+            tokens: &mut self.tokens,
+            logins: &mut self.logins,
         };
         session.advance(&mut shared, server);
-        self.timers.set(id, session.deadline());
 
-        if let Some(resume) = session.take_resume() {
+        let (due, resume, is_over) = (
+            session.deadline(),
+            session.resume.take(),
+            session.closed.is_some(),
+        );
+        self.sessions.set_due(id, due);
+        if let Some(resume) = resume {
             if let Err(reason) = self.hand_over(id, &resume) {
                 tracing::debug!(client = id, %reason, "session not resumed");
             }
-            server.pending_limit.leave(id);
-        } else if session.is_over() {
-            self.end_session(id, server);
-        }
-    }
 
-    /// Has passwords compared while a thread is free for it. Whether an address may log in is
-    /// decided now, so that many logins at once are no more guesses than many in succession.
-    fn begin_login_checks(&mut self, server: &mut ServerContext<'_>) {
-        while self.pool.has_room()
-            && let Some((id, check)) = self.login_queue.next()
-        {
-            let Some(session) = self.sessions.get_mut(&id) else {
-                continue;
-            };
-            if self.logins.is_locked_out(session.peer.ip(), Instant::now()) {
-                session.on_login_checked(Err(Refusal::LockedOut), &mut self.logins, server);
-                self.ready.insert(id);
-            } else {
-                self.pool.begin(id, check);
-            }
+            server.pending_limit.leave(id);
+        } else if is_over && let Some(session) = self.remove(id) {
+            server.pending_limit.leave(id);
+            server.admission.release(id, Instant::now());
+            session.end(server);
+            self.close_unused_port(server);
         }
     }
 
     fn take_checked_logins(&mut self, server: &mut ServerContext<'_>) {
-        for (id, checked) in self.pool.take_outcomes() {
+        for (id, verdict) in self.logins.take_checked() {
             if let Some(session) = self.sessions.get_mut(&id) {
-                session.on_login_checked(checked, &mut self.logins, server);
-                self.ready.insert(id);
+                session.on_login_checked(verdict, server);
+                self.sessions.wake(id);
             }
         }
     }
 
-    fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(session) = self.sessions.remove(&id) else {
-            return;
-        };
-        self.timers.set(id, None);
-        // Before the place is released: a late stream must not join the next session.
+    /// Takes a session out, and all that would find it: a late stream must not join the next one.
+    fn remove(&mut self, id: u64) -> Option<Session> {
+        let session = self.sessions.remove(id)?;
         self.tokens.revoke(id);
-        self.login_queue
-            .leave(id, Network::of_client(session.peer.ip()));
-        server.pending_limit.leave(id);
-        server.admission.release(id, Instant::now());
-        session.end(server);
-        self.close_unused_port(server);
+        self.logins.leave(id, session.peer.ip());
+        Some(session)
     }
 }
 
@@ -426,9 +336,16 @@ impl ServerDialect for NativeServer {
         Ok(())
     }
 
+    /// The tokens of a file, in place of those of before.
     fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
-        self.context.spec.policy.access = policy.access.clone();
-        self.reload_tokens(policy)
+        let native = policy.native.as_ref();
+        let file = native.and_then(|native| native.tokens.as_ref());
+        if let (Some(file), Some(tokens)) = (file, &mut self.context.tokens) {
+            *tokens = KnownTokens::from_file(file)
+                .map_err(|error| format!("the tokens stay as they were: {error}"))?;
+        }
+
+        Ok(())
     }
 
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {
@@ -439,13 +356,12 @@ impl ServerDialect for NativeServer {
         }
     }
 
-    fn intake(&self, _admission: &Admission) -> Intake {
-        // The listener may be that of another dialect, which also decides when the server ends.
-        if self.is_stopping {
-            Intake::Closed
-        } else {
-            Intake::Open
-        }
+    fn sessions(&self) -> &dyn SessionTable {
+        &self.sessions
+    }
+
+    fn sessions_mut(&mut self) -> &mut dyn SessionTable {
+        &mut self.sessions
     }
 
     fn accept(
@@ -471,57 +387,29 @@ impl ServerDialect for NativeServer {
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
-        self.timers.set(id, None);
-        if let Some(session) = self.sessions.remove(&id) {
-            self.login_queue
-                .leave(id, Network::of_client(session.peer.ip()));
+        if let Some(session) = self.remove(id) {
             server.log_refusal(session.peer, reason);
             self.close_unused_port(server);
         }
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let ready = (!self.ready.is_empty()).then(Instant::now);
-        ready.into_iter().chain(self.timers.next()).min()
-    }
-
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        for event in self.epoll.ready() {
-            let id = event.token / KINDS;
-            if let Some(session) = self.sessions.get_mut(&id) {
-                if event.token % KINDS == CONTROL {
-                    session.on_control();
-                }
-                self.ready.insert(id);
+        for (id, kind) in self.sessions.events() {
+            match (kind, self.sessions.get_mut(&id)) {
+                (CONTROL, Some(session)) => session.on_control(),
+                (POOL, _) => self.take_checked_logins(server),
+                _ => {}
             }
         }
 
-        // Before the sessions advance, so that an accepted login begins its test in this turn.
-        self.take_checked_logins(server);
         self.advance_sessions(server);
-        self.begin_login_checks(server);
         Ok(())
     }
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        let session = self.sessions.get_mut(&id)?;
-        self.ready.insert(id);
-        Some(session)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.sessions.is_empty()
-    }
-
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
-        self.is_stopping = true;
-        for (id, session) in &mut self.sessions {
+        self.sessions.close();
+        for session in self.sessions.wake_all() {
             session.stop_server(signal_text);
-            self.ready.insert(*id);
         }
 
         self.advance_sessions(server);

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use linerate_model::network::Network;
 use linerate_model::path::PhaseKind;
-use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
 use linerate_native::wire::hex;
 use linerate_native::wire::message::{
@@ -19,11 +18,9 @@ use super::responder::{Meter, Responder};
 use super::session::{Session, Waiting, announced};
 use crate::dialect::native::boot_id;
 use crate::hops;
-use crate::server::admission::Decision;
-use crate::server::context::ServerContext;
 use crate::server::limits::allotment::Allotment;
-use crate::server::limits::quotas::QuotaRequest;
-use crate::server::limits::requirements::{Requirements, SessionNeeds};
+use crate::server::limits::requirements::SessionNeeds;
+use crate::server::{Decision, QuotaRequest, Requirements, ServerContext};
 
 /// Probes over new connections that may be open at once. Clients of ours open ten per second and
 /// keep as many at most.
@@ -37,16 +34,16 @@ impl Session {
         server: &mut ServerContext<'_>,
     ) {
         let now = Instant::now();
-        server.pending_limit.leave(self.id());
+        server.pending_limit.leave(self.id);
 
         if let Some((clause, text)) = self.missing_proof(context) {
             self.log_failed_login(clause, text.to_owned(), server);
-            return self.machine.handle_local(now, refused(clause, text));
+            return self.input(refused(clause, text));
         }
 
         match server
             .admission
-            .decide(self.id(), Network::of_client(self.peer.ip()), now)
+            .decide(self.id, Network::of_client(self.peer.ip()), now)
         {
             Decision::Admitted => self.begin(hello, context, server),
             Decision::Queued(wait_max) => {
@@ -57,17 +54,11 @@ impl Session {
                 });
                 self.await_turn(now, server);
             }
-            Decision::Refused(reason) => self.refuse(now, reason, &reason.to_string(), server),
+            Decision::Refused(reason) => self.refuse(reason, &reason.to_string(), server),
         }
     }
 
-    fn refuse(
-        &mut self,
-        now: Instant,
-        reason: RefusalReason,
-        text: &str,
-        server: &mut ServerContext<'_>,
-    ) {
+    fn refuse(&mut self, reason: RefusalReason, text: &str, server: &mut ServerContext<'_>) {
         server.log_refusal(self.peer, reason);
         self.is_logged = true;
 
@@ -79,19 +70,19 @@ impl Session {
             RefusalReason::Rate => "rate",
             _ => "limit",
         };
-        self.machine.handle_local(now, refused(clause, text));
+        self.input(refused(clause, text));
     }
 
     /// Announces its place to a client in the queue; one that has waited too long is refused.
     pub(super) fn await_turn(&mut self, now: Instant, server: &mut ServerContext<'_>) {
-        let id = self.id();
+        let id = self.id;
         let Some(waiting) = &mut self.waiting else {
             return;
         };
         if now >= waiting.until {
             self.waiting = None;
             let reason = RefusalReason::QueueTooLong;
-            return self.refuse(now, reason, &reason.to_string(), server);
+            return self.refuse(reason, &reason.to_string(), server);
         }
 
         if now < waiting.announce_at {
@@ -105,7 +96,7 @@ impl Session {
             let position = u32::try_from(turn.ahead).unwrap_or(u32::MAX);
             let wait_ms = u64::try_from(turn.wait.as_millis()).unwrap_or(u64::MAX);
             let turn = Turn { position, wait_ms };
-            self.machine.handle_local(now, Input::Queued(turn));
+            self.input(Input::Queued(turn));
         }
     }
 
@@ -119,7 +110,7 @@ impl Session {
     /// Begins the session of a client that has a place.
     fn begin(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
         let now = Instant::now();
-        let user = self.token_name.clone().or_else(|| self.user.clone());
+        let user = self.user.clone();
         let spec = announced(&hello);
         let streams = hello.streams_max.saturating_mul(2);
         let address = Network::of_client(self.peer.ip());
@@ -137,33 +128,30 @@ impl Session {
             rate_bps: hello.rate_bps.unwrap_or(0),
             requirements,
         };
-        if let Err(reason) = server.admission.take(self.id(), request.clone()) {
+        if let Err(reason) = server.admission.take(self.id, request.clone()) {
             let text = server.admission.quotas().explained(&request, reason);
-            return self.refuse(now, reason, &text, server);
+            return self.refuse(reason, &text, server);
         }
 
         self.allotment = Allotment::new(requirements.allotted);
         self.connections_max = connections_max;
-        self.quota = server.admission.quotas().quota(self.id());
+        self.quota = server.admission.quotas().quota(self.id);
         self.meter = Meter::new(self.quota.clone());
 
         // A session without phases has requests alone: it is no test, and has no probes.
         if !hello.wants.is_empty() {
             if let Err(error) = self.start_responder(context) {
                 // The place was taken above; a client that never begins must not keep it.
-                server.admission.release(self.id(), now);
-                return self
-                    .machine
-                    .handle_local(now, refused("resources", &error.to_string()));
+                server.admission.release(self.id, now);
+                return self.input(refused("resources", &error.to_string()));
             }
 
-            server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
+            server.start_test(self.id, self.peer, user, &spec, hello.streams_max);
         }
 
         let welcome = self.welcome(context, server);
         self.hello = Some(hello);
-        self.machine
-            .handle_local(now, Input::Admitted(Box::new(welcome)));
+        self.input(Input::Admitted(Box::new(welcome)));
     }
 
     fn start_responder(&mut self, context: &Context) -> std::io::Result<()> {
@@ -184,26 +172,12 @@ impl Session {
             boot_id: boot_id(),
             clock_error_ns,
             realtime_offset_ns: clock_error_ns.map(|_| clock::realtime_offset_ns()),
-            concurrent: server.stats.concurrent_max(self.id()),
-            facts: self.gives_facts(context),
+            concurrent: server.stats.concurrent_max(self.id),
+            facts: server.gives_facts(self.user.is_some()),
             limits: Limits {
                 connections_max: Some(self.connections_max),
                 ..Limits::default()
             },
-        }
-    }
-
-    /// Facts of this host go to clients that proved a token, have logged in, or are on a list of
-    /// allowed addresses.
-    pub(super) fn gives_facts(&self, context: &Context) -> bool {
-        match context.spec.policy.facts {
-            FactsAccess::All => true,
-            FactsAccess::Trusted => {
-                self.token_name.is_some()
-                    || self.user.is_some()
-                    || !context.spec.policy.access.allow.is_empty()
-            }
-            _ => false,
         }
     }
 }

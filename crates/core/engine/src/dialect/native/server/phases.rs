@@ -12,13 +12,13 @@ use linerate_sys::poll::Interest;
 
 use super::active_phase::ActivePhase;
 use super::context::{Context, Shared};
-use super::event_tokens::{KINDS, NAME, NOTICE, REQUEST};
+use super::event_tokens::{NAME, NOTICE, REQUEST};
 use super::request::RequestRefusal;
 use super::responder::{Responder, Task};
 use super::session::Session;
 use super::tokens::Origin;
 use crate::reporter::Reporter;
-use crate::server::context::ServerContext;
+use crate::server::{ServerContext, token};
 
 /// Tokens of probes over new connections per phase.
 const PROBE_TOKENS: u32 = 200;
@@ -33,7 +33,6 @@ impl Session {
         shared: &mut Shared<'_>,
         server: &mut ServerContext<'_>,
     ) {
-        let now = Instant::now();
         match action {
             Action::Send(bytes) => self.send(&bytes),
             Action::CheckProof { token_name, proof } => {
@@ -43,8 +42,8 @@ impl Session {
             Action::Admit(hello) => self.admit(hello, shared.context, server),
             Action::Resume(resume) => self.resume = Some(resume),
             Action::OpenPhase { spec, .. } => self.open_phase(&spec, shared, server),
-            Action::Start { .. } => self.start_phase(now, shared),
-            Action::Stop { .. } => self.end_phase(now, server),
+            Action::Start { .. } => self.start_phase(shared),
+            Action::Stop { .. } => self.end_phase(server),
             Action::Clock { sent_ns } => {
                 let now_ns = clock::monotonic_ns();
                 let reply = ClockReply {
@@ -52,14 +51,14 @@ impl Session {
                     received_ns: now_ns,
                     replied_ns: now_ns,
                 };
-                self.machine.handle_local(now, Input::Clock(reply));
+                self.input(Input::Clock(reply));
             }
             Action::SendFacts => {
                 let facts = self.facts.take().unwrap_or_else(|| "null".to_owned());
-                self.machine.handle_local(now, Input::Facts(facts));
+                self.input(Input::Facts(facts));
             }
-            Action::Request { name, body } => self.begin_request(now, name, body, shared),
-            Action::ControlLost => self.drop_connection(),
+            Action::Request { name, body } => self.begin_request(name, body, shared),
+            Action::ControlLost => self.connection = None,
             Action::Close(reason) => self.closed = Some(reason),
         }
     }
@@ -70,12 +69,11 @@ impl Session {
         shared: &mut Shared<'_>,
         server: &mut ServerContext<'_>,
     ) {
-        let now = Instant::now();
         if self.responder.is_none() {
-            return self.refuse_phase(now, "phase", "the session announces no phases".to_owned());
+            return self.refuse_phase("phase", "the session announces no phases".to_owned());
         }
         if let Err((clause, text)) = self.check_announced(spec) {
-            return self.refuse_phase(now, clause, text);
+            return self.refuse_phase(clause, text);
         }
 
         if let Some(responder) = &self.responder {
@@ -89,7 +87,7 @@ impl Session {
             .map(Responder::counts)
             .unwrap_or_default();
 
-        let reporter = self.reporter(shared.context);
+        let reporter = self.reporter(shared.context, server);
         let opened = ActivePhase::open(
             spec.clone(),
             quota,
@@ -110,10 +108,10 @@ impl Session {
             (Ok(phase), Ok(())) => {
                 self.phase = Some(phase);
                 let ready = self.grant(spec, shared);
-                self.machine.handle_local(now, Input::Ready(ready));
+                self.input(Input::Ready(ready));
             }
             (Err(error), _) | (_, Err(error)) => {
-                self.refuse_phase(now, "resources", error.to_string());
+                self.refuse_phase("resources", error.to_string());
             }
         }
     }
@@ -141,13 +139,13 @@ impl Session {
         Ok(())
     }
 
-    fn begin_request(&mut self, now: Instant, name: String, body: String, shared: &Shared<'_>) {
+    fn begin_request(&mut self, name: String, body: String, shared: &Shared<'_>) {
         let unhandled = || RequestRefusal::new("request", "this server handles no requests");
         let requests = shared.context.handled.as_ref().ok_or_else(unhandled);
         let begun = requests
             .and_then(|requests| requests.begin(self.peer.ip(), name, body))
             .and_then(|pending| {
-                let token = self.id() * KINDS + REQUEST;
+                let token = token(self.id, REQUEST);
                 let watched = shared.epoll.add(pending.notice_fd(), token, Interest::READ);
                 watched
                     .map(|()| pending)
@@ -155,21 +153,21 @@ impl Session {
             });
         match begun {
             Ok(pending) => self.request = Some(pending),
-            Err(refusal) => self.machine.handle_local(now, refusal.into()),
+            Err(refusal) => self.input(refusal.into()),
         }
     }
 
-    fn refuse_phase(&mut self, now: Instant, clause: &str, text: String) {
+    fn refuse_phase(&mut self, clause: &str, text: String) {
         let refusal = Refusal::new(clause, text);
-        self.machine.handle_local(now, Input::PhaseRefused(refusal));
+        self.input(Input::PhaseRefused(refusal));
     }
 
     /// Follows the load of a phase, with a collector of facts if the client requests them and may
     /// have them.
-    fn reporter(&self, context: &Context) -> Reporter<'static> {
+    fn reporter(&self, context: &Context, server: &ServerContext<'_>) -> Reporter<'static> {
         let mut reporter = Reporter::new(());
         let wants = self.hello.as_ref().is_some_and(|hello| hello.wants_facts);
-        let want_peer_facts = wants && self.gives_facts(context);
+        let want_peer_facts = wants && server.gives_facts(self.user.is_some());
         let spec = linerate_model::TestSpec {
             want_peer_facts,
             ..linerate_model::TestSpec::default()
@@ -184,7 +182,7 @@ impl Session {
             client: self.peer.ip(),
             allows_others,
         };
-        let (id, now) = (self.id(), Instant::now());
+        let (id, now) = (self.id, Instant::now());
         let tokens = &mut *shared.tokens;
         tokens.revoke(id);
 
@@ -232,8 +230,8 @@ impl Session {
         }
     }
 
-    fn start_phase(&mut self, now: Instant, shared: &Shared<'_>) {
-        let token = self.id() * KINDS + NOTICE;
+    fn start_phase(&mut self, shared: &Shared<'_>) {
+        let token = token(self.id, NOTICE);
         let Some(phase) = &mut self.phase else { return };
         let started = phase.start();
 
@@ -249,10 +247,8 @@ impl Session {
         }
 
         match started {
-            Ok(at_ns) => self.machine.handle_local(now, Input::Started { at_ns }),
-            Err(error) => self
-                .machine
-                .handle_local(now, Input::Stopping(error.to_string())),
+            Ok(at_ns) => self.input(Input::Started { at_ns }),
+            Err(error) => self.input(Input::Stopping(error.to_string())),
         }
     }
 }

@@ -3,16 +3,13 @@
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::wire::auth::Refusal;
-use linerate_model::ServerEvent;
-use linerate_model::network::Network;
 use linerate_native::wire::server::Input;
 use linerate_trust::{Role, Token, Tokens, proof};
 
 use super::context::{Context, Shared};
 use super::session::Session;
-use crate::server::context::ServerContext;
-use crate::server::limits::login_guard::{LoginGuard, refusal_delay};
-use crate::server::login_check::LoginCheck;
+use crate::server::limits::login_guard::refusal_delay;
+use crate::server::{ServerContext, Verdict};
 
 impl Session {
     /// Compares the client's proof of a token. Only a client that has the token gets the server's
@@ -34,18 +31,16 @@ impl Session {
             ))
         });
 
-        let is_locked_out = shared.logins.is_locked_out(address, now);
+        let is_locked_out = shared.logins.guard.is_locked_out(address, now);
         if let Some((name, own_proof)) = proved.filter(|_| !is_locked_out) {
-            self.token_name = Some(name);
-            return self
-                .machine
-                .handle_local(now, Input::ProofChecked(Some(own_proof)));
+            self.user = Some(name);
+            return self.input(Input::ProofChecked(Some(own_proof)));
         }
 
         let (cause, explanation) = match is_locked_out {
             true => (Refusal::LockedOut.label(), Refusal::LockedOut.to_string()),
             false => {
-                shared.logins.note_failure(address, now);
+                shared.logins.guard.note_failure(address, now);
                 (WRONG_TOKEN, wrong_token(known, token_name))
             }
         };
@@ -59,42 +54,22 @@ impl Session {
     /// Has a password compared with the file of users, where the server has one: by another thread,
     /// because reading a file may take long.
     pub(super) fn check_login(&mut self, user: String, password: String, shared: &mut Shared<'_>) {
-        let now = Instant::now();
         if shared.context.spec.auth.is_none() {
-            return self.machine.handle_local(now, Input::LoginChecked(true));
+            return self.input(Input::LoginChecked(true));
         }
 
-        self.login = Some((user.clone(), now));
-        shared.login_queue.enter(
-            self.id(),
-            Network::of_client(self.peer.ip()),
-            LoginCheck { user, password },
-        );
+        let address = self.peer.ip();
+        shared.logins.begin(self.id, address, user, password);
     }
 
     /// The password is compared.
-    pub(super) fn on_login_checked(
-        &mut self,
-        checked: Result<(), Refusal>,
-        logins: &mut LoginGuard,
-        server: &mut ServerContext<'_>,
-    ) {
-        let Some((user, since)) = self.login.take() else {
-            return;
-        };
-        let now = Instant::now();
-
-        match checked {
-            Ok(()) => {
-                self.user = Some(user);
-                self.machine.handle_local(now, Input::LoginChecked(true));
+    pub(super) fn on_login_checked(&mut self, verdict: Verdict, server: &mut ServerContext<'_>) {
+        match verdict {
+            Verdict::Accepted(user) => {
+                self.user.get_or_insert(user);
+                self.input(Input::LoginChecked(true));
             }
-            Err(refusal) => {
-                if refusal != Refusal::LockedOut {
-                    logins.note_failure(self.peer.ip(), now);
-                }
-
-                let at = since + refusal_delay(now.saturating_duration_since(since));
+            Verdict::Refused(refusal, at) => {
                 self.refusal = Some((at, Input::LoginChecked(false)));
                 self.log_failed_login(refusal.label(), refusal.to_string(), server);
             }
@@ -108,17 +83,13 @@ impl Session {
         server: &mut ServerContext<'_>,
     ) {
         self.is_logged = true;
-        server.out.server_event(&ServerEvent::LoginFailed {
-            peer: self.peer,
-            cause,
-            explanation,
-        });
+        server.log_failed_login(self.peer, cause, explanation);
     }
 
     /// Demand of the server that this client has not met: clause and text.
     pub(super) fn missing_proof(&self, context: &Context) -> Option<(&'static str, &'static str)> {
         match (context.tokens.is_some(), context.spec.auth.is_some()) {
-            _ if self.token_name.is_some() || self.user.is_some() => None,
+            _ if self.user.is_some() => None,
             (false, false) => None,
             (true, false) => Some(("token", "this server demands a token; give --token-file")),
             (false, true) => Some((

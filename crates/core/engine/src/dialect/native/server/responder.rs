@@ -28,6 +28,7 @@ use turn::Turn;
 
 use crate::lock::lock;
 use crate::server::limits::allotment::Allotted;
+use crate::wait::time_until;
 
 /// The thread, as the control thread sees it. It ends when this is dropped.
 pub(super) struct Responder {
@@ -188,11 +189,10 @@ impl Worker {
     }
 
     fn wait_max(&self) -> Duration {
-        let paused_ns = self
-            .paused
-            .first()
-            .map(|(until_ns, _)| until_ns.saturating_sub(clock::monotonic_ns()));
-        paused_ns.map_or(WAIT_MAX, |ns| Duration::from_nanos(ns).min(WAIT_MAX))
+        let paused = self.paused.first();
+        paused.map_or(WAIT_MAX, |(until_ns, _)| {
+            time_until(*until_ns).min(WAIT_MAX)
+        })
     }
 
     /// Takes some of the tasks; false when the session ends. The event loop comes back for the

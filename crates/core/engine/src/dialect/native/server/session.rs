@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{
-    EndCondition, EndpointTotals, Failure, FailureKind, Flow, ServerEvent, StreamId, StreamRole,
-    StreamSummary, Summary, TestSpec,
+    EndCondition, EndpointTotals, Failure, FailureKind, Flow, StreamId, StreamRole, StreamSummary,
+    Summary, TestSpec,
 };
 use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::hex;
@@ -23,23 +23,22 @@ use linerate_trust::{ServerSession, random, verify_resume};
 use super::active_phase::ActivePhase;
 use super::client_hops;
 use super::context::{Context, Shared};
-use super::event_tokens::{CONTROL, KINDS};
+use super::event_tokens::CONTROL;
 use super::request::PendingRequest;
 use super::responder::{Meter, Responder, Task};
 use crate::data::quota::{Quota, Traffic};
 use crate::hops::{self, PathTrace};
-use crate::server::context::ServerContext;
-use crate::server::dialect;
 use crate::server::limits::allotment::Allotment;
-use crate::server::server_stats::ByteTotals;
+use crate::server::{self, ByteTotals, ServerContext, token};
 use crate::tls_stream::TlsStream;
+use crate::wait::if_ready;
 
 /// A client.
 pub(super) struct Session {
-    id: u64,
+    pub(super) id: u64,
     pub(super) peer: SocketAddr,
     /// Absent between two connections of a session that continues.
-    connection: Option<Connection>,
+    pub(super) connection: Option<Connection>,
     pub(super) machine: Machine,
     opened: Instant,
     /// Name that a client resumes it by.
@@ -60,11 +59,7 @@ pub(super) struct Session {
     pub(super) hops: PathTrace,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
-    /// Name of the token that the client has proved.
-    pub(super) token_name: Option<String>,
-    /// Whose password is compared, since when.
-    pub(super) login: Option<(String, Instant)>,
-    /// Who has logged in.
+    /// Name of the token that the client has proved, or of the user that has logged in.
     pub(super) user: Option<String>,
     /// The log has the reason for which it ends.
     pub(super) is_logged: bool,
@@ -97,7 +92,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// A control connection.
-struct Connection {
+pub(super) struct Connection {
     fd: OwnedFd,
     tls: TlsStream,
     waits_for_room: bool,
@@ -108,13 +103,7 @@ impl Connection {
     /// of it is read: each of its messages may lead to a message for it.
     fn receive(&mut self) -> io::Result<Vec<u8>> {
         if self.tls.has_unsent() {
-            let flushed = self.tls.flush(&self.fd);
-            return flushed
-                .map(|()| Vec::new())
-                .or_else(|error| match error.kind() {
-                    ErrorKind::WouldBlock => Ok(Vec::new()),
-                    _ => Err(error),
-                });
+            return if_ready(self.tls.flush(&self.fd)).map(|_| Vec::new());
         }
 
         self.tls.receive(self.fd.as_fd())
@@ -154,8 +143,6 @@ impl Session {
             request: None,
             hops: PathTrace::default(),
             facts: None,
-            token_name: None,
-            login: None,
             user: None,
             is_logged: false,
             refusal: None,
@@ -167,10 +154,6 @@ impl Session {
             closed: None,
             stopped_by: None,
         }
-    }
-
-    pub(super) fn id(&self) -> u64 {
-        self.id
     }
 
     /// Absent between two connections.
@@ -185,12 +168,9 @@ impl Session {
         self.hello.is_some()
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.closed.is_some()
-    }
-
-    pub(super) fn take_resume(&mut self) -> Option<Resume> {
-        self.resume.take()
+    /// Passes what happened at this end to the machine.
+    pub(super) fn input(&mut self, input: Input) {
+        self.machine.handle_local(Instant::now(), input);
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -267,7 +247,7 @@ impl Session {
 
         self.machine.handle_timeout(now);
         if let Some((_, refusal)) = self.refusal.take_if(|(at, _)| now >= *at) {
-            self.machine.handle_local(now, refusal);
+            self.input(refusal);
         }
 
         self.await_turn(now, server);
@@ -280,7 +260,7 @@ impl Session {
             self.closed = Some(CloseReason::Lost);
         }
 
-        self.take_response(now);
+        self.take_response();
         while let Some(action) = self.machine.poll_action() {
             self.execute(action, shared, server);
         }
@@ -297,20 +277,20 @@ impl Session {
             .as_ref()
             .is_some_and(|phase| phase.is_overdue(now))
         {
-            self.end_phase(now, server);
+            self.end_phase(server);
         }
     }
 
-    fn take_response(&mut self, now: Instant) {
+    fn take_response(&mut self) {
         let Some(outcome) = self.request.as_ref().and_then(PendingRequest::take) else {
             return;
         };
         self.request = None;
-        self.machine.handle_local(now, outcome);
+        self.input(outcome);
     }
 
     /// Ends the phase and passes its result on.
-    pub(super) fn end_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
+    pub(super) fn end_phase(&mut self, server: &ServerContext<'_>) {
         let Some(mut phase) = self.phase.take() else {
             return;
         };
@@ -337,8 +317,7 @@ impl Session {
 
         result.concurrent_max = Some(server.stats.concurrent_max(self.id));
         self.facts = facts.or(self.facts.take());
-        self.machine
-            .handle_local(now, Input::PhaseEnded(Box::new(result)));
+        self.input(Input::PhaseEnded(Box::new(result)));
     }
 
     /// Traces the hops to the client until the phase ends.
@@ -372,11 +351,6 @@ impl Session {
         }
     }
 
-    /// The connection is closed; the session continues.
-    pub(super) fn drop_connection(&mut self) {
-        self.connection = None;
-    }
-
     fn watch(&mut self, epoll: &Epoll) {
         let Some(connection) = &mut self.connection else {
             return;
@@ -394,7 +368,7 @@ impl Session {
 
             // Modifying a registered descriptor fails only when memory is short; the next send
             // tries again.
-            let _ = epoll.modify(&connection.fd, self.id * KINDS + CONTROL, interest);
+            let _ = epoll.modify(&connection.fd, token(self.id, CONTROL), interest);
         }
     }
 
@@ -427,7 +401,7 @@ impl Session {
             .map_err(|error| error.to_string())?;
         let connection = other.connection.take().ok_or("the connection is closed")?;
         epoll
-            .add(&connection.fd, self.id * KINDS + CONTROL, Interest::READ)
+            .add(&connection.fd, token(self.id, CONTROL), Interest::READ)
             .map_err(|error| error.text())?;
         self.connection = Some(connection);
 
@@ -440,7 +414,7 @@ impl Session {
             Ok(()) => Input::HandedOver,
             Err(text) => Input::Refused(Refusal::new("resume", text)),
         };
-        self.machine.handle_local(Instant::now(), input);
+        self.input(input);
     }
 
     /// Takes a stream whose token was valid. False if the phase has no use for it.
@@ -493,13 +467,12 @@ impl Session {
     /// The server ends by a signal.
     pub(super) fn stop_server(&mut self, signal_text: &str) {
         let reason = format!("the server ends by signal {signal_text}");
-        self.machine
-            .handle_local(Instant::now(), Input::Stopping(reason));
+        self.input(Input::Stopping(reason));
     }
 
     /// Ends the session: closes its connection and reports its test.
     pub(super) fn end(mut self, server: &mut ServerContext<'_>) {
-        let totals = dialect::Session::totals(&mut self);
+        let totals = server::Session::totals(&mut self);
         self.phase = None;
         let outcome = self.outcome();
         let summary = self.summary(totals);
@@ -510,11 +483,8 @@ impl Session {
             && !self.is_logged
             && let Err(failure) = &outcome
         {
-            server.out.server_event(&ServerEvent::HandshakeFailed {
-                peer: self.peer,
-                cause: HandshakeCause::Parameters,
-                explanation: failure.message.clone(),
-            });
+            let explanation = failure.message.clone();
+            server.log_failed_handshake(self.peer, HandshakeCause::Parameters, explanation);
         }
 
         if let Some(connection) = self.connection.take() {
@@ -573,7 +543,7 @@ fn describe(reason: &CloseReason) -> String {
     }
 }
 
-impl dialect::Session for Session {
+impl server::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         let running = self
             .phase
@@ -589,8 +559,7 @@ impl dialect::Session for Session {
 
     fn stop(&mut self, reason: RefusalReason) {
         self.stopped_by = Some(reason);
-        self.machine
-            .handle_local(Instant::now(), Input::Stopping(reason.to_string()));
+        self.input(Input::Stopping(reason.to_string()));
     }
 }
 

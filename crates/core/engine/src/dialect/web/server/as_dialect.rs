@@ -1,7 +1,6 @@
 //! The dialect as the control thread of a server drives it.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 use linerate_model::policy::ServerPolicy;
@@ -11,13 +10,9 @@ use linerate_sys::{clock, process, socket};
 
 use super::super::certificate::Certificate;
 use super::stored::measured;
-use super::{CONNECTION, KINDS, POOL, WebServer, bounds};
+use super::{CONNECTION, POOL, WebServer};
 use crate::error::failure;
-use crate::server::admission::Admission;
-use crate::server::context::ServerContext;
-use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
-use crate::server::intake::Intake;
-use crate::server::listeners::accepted::Accepted;
+use crate::server::{Accepted, Recognised, ServerContext, ServerDialect, SessionTable, Stopped};
 
 /// Methods by which a connection is recognised.
 const METHODS: [&[u8]; 2] = [b"GET ", b"POST "];
@@ -57,7 +52,6 @@ impl ServerDialect for WebServer {
     }
 
     fn reload(&mut self, policy: &ServerPolicy) -> Result<(), String> {
-        self.bounds = bounds(&policy.limits);
         let files = policy.browsers.as_ref();
         let files = files.and_then(|browsers| browsers.certificate.as_ref());
         if files.is_some() == self.policy.certificate.is_some() {
@@ -80,12 +74,12 @@ impl ServerDialect for WebServer {
         }
     }
 
-    fn intake(&self, _admission: &Admission) -> Intake {
-        if self.is_stopping {
-            Intake::Closed
-        } else {
-            Intake::Open
-        }
+    fn sessions(&self) -> &dyn SessionTable {
+        &self.sessions
+    }
+
+    fn sessions_mut(&mut self) -> &mut dyn SessionTable {
+        &mut self.sessions
     }
 
     fn accept(
@@ -98,26 +92,14 @@ impl ServerDialect for WebServer {
             server.pending_limit.leave(id);
             return Ok(());
         };
-        if self
-            .watch(connection.fd.as_fd(), id * KINDS + CONNECTION)
-            .is_err()
-        {
+        if self.sessions.watch(&connection.fd, id, CONNECTION).is_err() {
             server.pending_limit.leave(id);
             return Ok(());
         }
         self.connections.insert(id, connection);
         // Bytes that were read already cause no event.
-        self.advance_connection(id, server);
+        self.sessions.wake(id);
         Ok(())
-    }
-
-    fn end_silent(&mut self) -> bool {
-        let silent = self
-            .sessions
-            .iter_mut()
-            .find_map(|(id, session)| session.check_liveness(true).then_some(*id));
-        self.ready.extend(silent);
-        silent.is_some()
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
@@ -126,35 +108,14 @@ impl ServerDialect for WebServer {
         }
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let ready = (!self.ready.is_empty()).then(Instant::now);
-        ready.into_iter().chain(self.timers.next()).min()
-    }
-
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        for event in self.epoll.ready() {
-            if event.token == POOL {
-                self.on_checked(server);
-                continue;
-            }
-            let id = event.token / KINDS;
-            if event.token % KINDS == CONNECTION {
-                self.advance_connection(id, server);
-            }
-            self.ready.insert(id);
+        let events = self.sessions.events();
+        if events.iter().any(|(_, kind)| *kind == POOL) {
+            self.on_checked(server);
         }
+
         self.advance_all(server);
         Ok(())
-    }
-
-    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        let session = self.sessions.get_mut(&id)?;
-        self.ready.insert(id);
-        Some(session)
     }
 
     fn is_idle(&self) -> bool {
@@ -162,11 +123,11 @@ impl ServerDialect for WebServer {
     }
 
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
-        self.is_stopping = true;
-        for (id, session) in &mut self.sessions {
+        self.sessions.close();
+        for session in self.sessions.wake_all() {
             session.end_early(&format!("the server ends by signal {signal_text}"));
-            self.ready.insert(*id);
         }
+
         self.advance_all(server);
         Stopped::Ended
     }

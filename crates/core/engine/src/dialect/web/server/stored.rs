@@ -9,7 +9,7 @@ use linerate_web::wire::{self};
 
 use super::super::results::Results;
 use super::super::session::{Session, hexadecimal};
-use crate::server::context::ServerContext;
+use crate::server::ServerContext;
 
 /// Stores the result of a page.
 pub(super) fn store(

@@ -8,8 +8,7 @@ use linerate_iperf3::wire::server::AcceptedTest;
 use linerate_model::network::Network;
 use linerate_model::{Direction, Transport};
 
-use crate::server::limits::quotas::QuotaRequest;
-use crate::server::limits::requirements::Requirements;
+use crate::server::{QuotaRequest, Requirements};
 
 pub(super) fn of(address: IpAddr, test: &AcceptedTest) -> QuotaRequest {
     let params = &test.params;

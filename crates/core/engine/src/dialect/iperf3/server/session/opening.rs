@@ -6,17 +6,19 @@ use linerate_iperf3::wire::server::{AcceptedTest, ServerInput};
 use linerate_model::event::Endpoint;
 use linerate_model::{Event, StreamId, Transport};
 use linerate_sys::errno;
+use linerate_sys::poll::{Epoll, Interest};
 
-use super::{Admitted, ServerSockets, Session, udp_reply};
+use super::{Session, udp_reply};
 use crate::data::run::{RunSettings, TestRun};
 use crate::data::socket as data_socket;
 use crate::dialect::iperf3::server::NAME;
 use crate::dialect::iperf3::server::context::Context;
-use crate::dialect::iperf3::server::tokens::{FLOWS, NOTICE, READ};
+use crate::dialect::iperf3::server::tokens::{FLOWS, NOTICE};
 use crate::dialect::iperf3::{keepalive, role_of, udp_headers};
 use crate::error::{EngineError, Operation};
 use crate::reporter::test_header;
 use crate::server::liveness;
+use crate::server::{ServerContext, token};
 
 impl Session {
     /// Opens what the test needs before the client connects its streams.
@@ -24,12 +26,13 @@ impl Session {
         &mut self,
         mut test: AcceptedTest,
         context: &Context,
-        admitted: Admitted,
-        sockets: &mut ServerSockets<'_>,
+        first_position: u32,
+        epoll: &Epoll,
+        server: &mut ServerContext<'_>,
     ) -> Result<(), EngineError> {
         let fail = Operation::Init.failed();
         let local = &context.spec.local;
-        test.spec.want_peer_facts &= context.gives_facts(&test);
+        test.spec.want_peer_facts &= server.gives_facts(test.user.is_some());
 
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
@@ -41,13 +44,13 @@ impl Session {
         let mut header = test_header(Endpoint::Server, peer_host, peer_port, &test.spec, local);
         // Both ends print the cookie, by which reports of one test are joined.
         header.cookie = self.cookie.to_string();
-        header.first_stream_position = admitted.first_position;
+        header.first_stream_position = first_position;
         self.reporter.emit(&Event::TestAccepted(Box::new(header)));
 
         match test.spec.transport {
             // Only while a UDP test needs it: an open port would take datagrams that no test reads.
-            Transport::Udp => sockets.udp.open(NAME, local, sockets.listeners.address())?,
-            Transport::Sctp => sockets.listeners.open_sctp(local)?,
+            Transport::Udp => server.udp.open(NAME, local, server.listeners.address())?,
+            Transport::Sctp => server.listeners.open_sctp(local)?,
             Transport::Tcp => {}
         }
 
@@ -61,10 +64,9 @@ impl Session {
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
         // Before the first stream is added, since the pacing rate of a socket is set there.
-        run.limit(admitted.quota);
-        sockets
-            .epoll
-            .add(run.notice_fd(), sockets.token(NOTICE), READ)
+        run.limit(server.admission.quotas().quota(self.id));
+        epoll
+            .add(run.notice_fd(), token(self.id, NOTICE), Interest::READ)
             .map_err(&fail)?;
         self.run = Some(run);
         self.test = Some(test);
@@ -73,13 +75,8 @@ impl Session {
     }
 
     /// Takes a connected stream that belongs to this session.
-    pub(crate) fn add_stream(
-        &mut self,
-        fd: OwnedFd,
-        context: &Context,
-        sockets: &ServerSockets<'_>,
-    ) {
-        if let Err(error) = self.try_add_stream(fd, context, sockets) {
+    pub(crate) fn add_stream(&mut self, fd: OwnedFd, context: &Context, epoll: &Epoll) {
+        if let Err(error) = self.try_add_stream(fd, context, epoll) {
             self.fail(&error);
         }
     }
@@ -88,7 +85,7 @@ impl Session {
         &mut self,
         fd: OwnedFd,
         context: &Context,
-        sockets: &ServerSockets<'_>,
+        epoll: &Epoll,
     ) -> Result<(), EngineError> {
         let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
             return Ok(());
@@ -118,14 +115,8 @@ impl Session {
         if test.spec.transport == Transport::Udp {
             let reply = udp_reply(test);
             let client = self.peer.ip();
-            self.flows.add(
-                &stream,
-                &fd,
-                reply,
-                client,
-                sockets.epoll,
-                sockets.token(FLOWS),
-            );
+            self.flows
+                .add(&stream, &fd, reply, client, epoll, token(self.id, FLOWS));
         }
 
         run.add(stream, fd, test.params.peer_is_linerate());

@@ -1,6 +1,6 @@
 //! Timers of a session: intervals, limits, liveness, repeated replies.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_iperf3::wire::ErrorCode;
 use linerate_iperf3::wire::server::ServerInput;
@@ -12,9 +12,8 @@ use super::Session;
 use crate::data::run::TestRun;
 use crate::error::EngineError;
 use crate::server::limits::rate_guard::RateGuard;
-
-/// Period of liveness checks.
-const LIVENESS_PERIOD: Duration = Duration::from_millis(250);
+use crate::server::{Liveness, Session as _};
+use crate::wait::time_until;
 
 impl Session {
     /// Does what is due: reports intervals, notices ends, limits and silence.
@@ -36,15 +35,11 @@ impl Session {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let now_ns = clock::monotonic_ns();
         let run = self.run.as_ref().and_then(TestRun::next_deadline_ns);
         let guard = self.rate_guard.as_ref().map(RateGuard::next_ns);
         let nearest = run.into_iter().chain(guard).min();
-        let nearest =
-            nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
-        // A period and not a deadline: progress is a counter of the workers, and no event announces
-        // its silence.
-        let life = self.liveness.map(|_| Instant::now() + LIVENESS_PERIOD);
+        let nearest = nearest.map(|at_ns| Instant::now() + time_until(at_ns));
+        let life = self.liveness.map(|_| Liveness::next_check());
 
         [nearest, life, self.flows.next_deadline()]
             .into_iter()
@@ -65,23 +60,6 @@ impl Session {
             "average rate of {average_bps} bit/s is above the limit"
         )));
         self.fail(&EngineError::Refused(RefusalReason::Rate));
-    }
-
-    /// Ends the test when it has been silent for too long; true if it was.
-    pub(crate) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
-        let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
-            return false;
-        };
-        let progress_bytes = run.progress_bytes().unwrap_or_default();
-        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted)
-        else {
-            return false;
-        };
-        self.idle_for = Some(limit);
-        self.liveness = None;
-        self.fail(&EngineError::Idle);
-
-        true
     }
 
     fn repeat_replies(&mut self) {

@@ -1,7 +1,7 @@
 //! Probes over new connections: a TCP handshake, a TLS handshake and an echo, each one round trip.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::OwnedFd;
 
 use linerate_model::path::{ConcurrentProbes, ProbeSample};
@@ -14,6 +14,7 @@ use super::plan::{ConnectionPlan, ProbeResults, sample};
 use crate::dialect::native::client::is_refusal;
 use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
 use crate::tls_stream::TlsStream;
+use crate::wait::if_ready;
 
 /// Connections that are open.
 pub(super) struct Connections {
@@ -203,8 +204,6 @@ fn start_tls(fd: &OwnedFd, token: [u8; 16], tls: &ClientConfig) -> io::Result<Bo
     stream.send_before(&head.encode());
     stream.skip_before(ANSWER_LEN);
 
-    match stream.flush(fd) {
-        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
-        _ => Ok(Box::new(stream)),
-    }
+    if_ready(stream.flush(fd))?;
+    Ok(Box::new(stream))
 }

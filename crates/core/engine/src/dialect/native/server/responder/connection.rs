@@ -1,6 +1,6 @@
 //! A connection of probes: TLS and an echo, or requests and responses.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ use super::turn::Turn;
 use crate::data::quota::Traffic;
 use crate::server::limits::allotment::Allotted;
 use crate::tls_stream::TlsStream;
+use crate::wait::if_ready;
 
 /// One connection. Its head is read.
 pub(super) struct ProbeConnection {
@@ -121,10 +122,7 @@ impl ProbeConnection {
 /// Sends back the data of one read, unless an earlier echo is not sent yet.
 fn echo(stream: &mut TlsStream, fd: impl AsFd, meter: &Meter) -> io::Result<Turn> {
     if stream.has_unsent() {
-        return match stream.flush(&fd) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
-            _ => Ok(Turn::Answered(0)),
-        };
+        return if_ready(stream.flush(&fd)).map(|_| Turn::Answered(0));
     }
     if let Room::NotBefore(at_ns) = meter.room(Traffic::Probes)? {
         return Ok(Turn::NotBefore(at_ns));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use linerate_sys::clock;
 
 use crate::data::quota::{Grant, Quota, Traffic};
-use crate::server::server_stats::ByteTotals;
+use crate::server::ByteTotals;
 
 /// The quota of a session, and the bytes of its probes and transactions. Clones share both.
 #[derive(Clone, Default)]

@@ -10,6 +10,7 @@ use linerate_sys::stream_io::{self, Followed};
 use super::meter::{Meter, Room};
 use super::turn::Turn;
 use crate::data::quota::Traffic;
+use crate::wait::if_ready;
 
 #[cfg(any(test, fuzzing))]
 #[path = "../../../../../fuzzing/transactions.rs"]
@@ -74,15 +75,14 @@ impl Transactions {
             Room::Bytes(room) => room.min(buffer.len()),
             Room::NotBefore(at_ns) => return Ok(Turn::NotBefore(at_ns)),
         };
-        match stream_io::recv(&fd, buffer.get_mut(..room).unwrap_or_default()) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(len) => {
+        let received = stream_io::recv(&fd, buffer.get_mut(..room).unwrap_or_default());
+        match if_ready(received)? {
+            Some(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Some(len) => {
                 self.pending_bytes += len as u64;
                 meter.charge(Traffic::Load, len as u64, 0);
             }
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error),
+            None => {}
         }
 
         let requests = self.pending_bytes / self.request_bytes;
@@ -117,17 +117,13 @@ impl Transactions {
                 RESPONSE.get(..responses).unwrap_or_default(),
             ]
             .map(IoSlice::new);
-            match stream_io::send_slices(&fd, &parts, Followed::No) {
-                Ok(len) => {
-                    meter.charge(Traffic::Load, 0, len as u64);
-                    let of_answer = len.min(self.answer.len());
-                    drop(self.answer.drain(..of_answer));
-                    self.unsent_bytes = self.unsent_bytes.saturating_sub((len - of_answer) as u64);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+            let Some(len) = if_ready(stream_io::send_slices(&fd, &parts, Followed::No))? else {
+                break;
+            };
+            meter.charge(Traffic::Load, 0, len as u64);
+            let of_answer = len.min(self.answer.len());
+            drop(self.answer.drain(..of_answer));
+            self.unsent_bytes = self.unsent_bytes.saturating_sub((len - of_answer) as u64);
         }
 
         Ok(None)
