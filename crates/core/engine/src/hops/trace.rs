@@ -272,7 +272,7 @@ impl HopTrace {
     }
 
     /// Takes the TOS byte of a probe as a router quotes it. Each flow has one probe per hop, so that
-    /// the address tells the hop.
+    /// the address decides the hop.
     pub(super) fn on_quote(&mut self, from: IpAddr, sent: u8, quoted: u8) {
         let is_hop = |hop: &&mut HopState| {
             [&hop.answers.addresses, &hop.answers.other_flows]

@@ -33,7 +33,7 @@ pub struct QuotedDatagram<'a> {
 /// Types of the two errors (RFC 792; RFC 4443 section 3).
 const ERRORS_V4: [u8; 2] = [3, 11];
 const ERRORS_V6: [u8; 2] = [1, 3];
-/// In front of the quote: type, code, checksum and four bytes that depend on the type.
+/// Before the quote: type, code, checksum and four bytes that depend on the type.
 const ICMP_HEAD_LEN: usize = 8;
 const IPV6_HEAD_LEN: usize = 40;
 const UDP: u8 = 17;

@@ -224,7 +224,7 @@ pub fn u32_of(value: &Value) -> Option<u32> {
     u64_of(value).and_then(|number| u32::try_from(number).ok())
 }
 
-/// As [`u64_of`], where 0 stands for what is not known or not set.
+/// As [`u64_of`], where 0 means not known or not set.
 fn above_zero<T: TryFrom<u64>>(value: &Value) -> Option<T> {
     let number = u64_of(value).filter(|number| *number > 0)?;
     T::try_from(number).ok()

@@ -1,4 +1,4 @@
-//! What is told before an experiment: its plan, and the checks of both hosts.
+//! Report before an experiment: its plan, and the checks of both hosts.
 
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document, Entry};

@@ -421,9 +421,9 @@ fn with_levels<'a>(
     table.numbers(0..sweep.plan.factors.len(), head, level)
 }
 
-type Figure = fn(&RunMetrics) -> Option<f64>;
+type Measure = fn(&RunMetrics) -> Option<f64>;
 
-const FIGURES: [(&str, Figure); 7] = [
+const MEASURES: [(&str, Measure); 7] = [
     ("received_bps", |metrics| Some(metrics.received_bps)),
     ("sent_bps", |metrics| metrics.sent_bps),
     ("cpu_client_percent", |metrics| metrics.cpu_client_percent),
@@ -450,10 +450,10 @@ pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
             text(observation(run).map(|run| run.value))
         })
         .numbers(
-            FIGURES,
+            MEASURES,
             |(head, _)| head.to_owned(),
-            |(_, run), (_, figure)| {
-                text(observation(run).and_then(|run| figure(&run.metrics))).into()
+            |(_, run), (_, measure)| {
+                text(observation(run).and_then(|run| measure(&run.metrics))).into()
             },
         )
         .number("started_at", |_| sweep.provenance.started_at.clone())

@@ -44,7 +44,7 @@ const DOUBLINGS_AFTER_GROWTH: u32 = 4;
 /// Threads of the peer change CPUs: two are on the same one for a while, and what a single one sent
 /// on two CPUs is found on both. This number of checks in a row counts.
 const CHECKS_MIN: u32 = 6;
-/// Shortest time that tells whether a worker is saturated: about a thousand calls at rates where
+/// Shortest period over which a worker counts as saturated: about a thousand calls at rates where
 /// threads are.
 const SATURATION_MIN_NS: u64 = 15_000_000;
 /// The kernel counts idle time in ticks of 10 ms.
