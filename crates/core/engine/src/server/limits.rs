@@ -1,7 +1,6 @@
 //! Resources of a server that clients may use: places, rates, bytes, time, resources of the host,
 //! attempts to log in.
 
-#[cfg(feature = "native")]
 pub(crate) mod address_counts;
 pub(crate) mod address_queue;
 #[cfg(feature = "native")]

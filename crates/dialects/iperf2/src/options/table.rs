@@ -781,7 +781,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
             a.say(
                 "The -W option is not available \
                                                                     in this release",
-            )
+            );
         }),
         "was never finished; a message says so and the test continues",
     ),

@@ -44,8 +44,8 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     // The rate of a hop between the hosts looks like that of a link; an examined path has rules of
     // its own for it. A text about a NIC that lacks its speed, or has a wrong one, is no ground for
     // a guess.
-    let is_guessed =
-        !run.is_examined() && !(run.host.is_pasted() && run.host.nics().next().is_some());
+    let has_pasted_nic = run.host.is_pasted() && run.host.nics().next().is_some();
+    let is_guessed = !run.is_examined() && !has_pasted_nic;
     let inferred = || {
         is_guessed
             .then(|| inferred_speed_mbps(goodput.value / 1e6))

@@ -45,6 +45,9 @@ const SLOW_SHARE_MIN: f64 = 0.75;
 /// Racks of source and sink.
 pub(super) type Racks<'a> = (Option<&'a str>, Option<&'a str>);
 
+/// Rack that sends, and rack that receives.
+type Block<'a> = (&'a str, &'a str);
+
 /// Uplinks that make pairs of racks slow. A rack all of whose blocks in one direction are slow
 /// explains them; it needs two other racks.
 pub(super) fn slow_uplinks(
@@ -72,7 +75,7 @@ pub(super) fn slow_uplinks(
     }
 
     // Racks are decided first: the uplink of one explains all of its slow blocks.
-    let mut explained: Vec<(Option<&str>, Vec<(&str, &str)>)> = Vec::new();
+    let mut explained: Vec<(Option<&str>, Vec<Block<'_>>)> = Vec::new();
     let guilty = guilty(measured.keys().copied().collect(), &slow);
     for rack in &guilty {
         let of_rack = slow.iter().filter(|(from, to)| rack == from || rack == to);

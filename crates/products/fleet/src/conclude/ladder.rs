@@ -297,11 +297,13 @@ const SLOW_MAX: f64 = 0.80;
 /// Compares the full steps of both directions of a hub with the rate of its line in bit/s, for each
 /// path and variant.
 pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Finding> {
-    let mut sums: BTreeMap<(&str, &str), (Option<f64>, Option<f64>)> = BTreeMap::new();
+    let mut sums: BTreeMap<_, (Option<f64>, Option<f64>)> = BTreeMap::new();
     // Rows of a ladder are in the order of their levels, so that the last one is that of all hosts.
     for row in rows {
         if let Some(sum) = median(&row.sums_bps) {
-            let (incast, fanout) = sums.entry((&row.path, &row.variant)).or_default();
+            let (incast, fanout) = sums
+                .entry((row.path.as_str(), row.variant.as_str()))
+                .or_default();
             match row.direction {
                 LadderDirection::Incast => *incast = Some(sum),
                 LadderDirection::Fanout => *fanout = Some(sum),

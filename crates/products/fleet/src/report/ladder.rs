@@ -149,7 +149,7 @@ fn table(title: String, rows: &[LadderRow]) -> Table {
                 .map_or_else(absent, |count| count.to_string())
         })
         .number("RTT", |row| row.rtt_us.map_or_else(absent, round_trip))
-        .text("slow", |row| slow_names(row))
+        .text("slow", slow_names)
         .table()
 }
 

@@ -130,7 +130,6 @@ fn a_receiver_spins_only_where_that_is_faster() {
     let spin = Adjustable {
         blocks: USUAL_BLOCKS,
         receive_waits: WITH_SPIN,
-        ..BOTH
     };
     let spins = |strategy: IoStrategy| strategy.receive_wait == ReceiveWait::Spin;
     let faster = |strategy| {
@@ -430,7 +429,6 @@ fn blocks_where_paced(segments: u64) -> u16 {
     let paced = Adjustable {
         blocks: BLOCKS_WHERE_PACED,
         receive_waits: EVENT,
-        ..BOTH
     };
     let mut trials =
         StrategyTrials::new(&paced, 1, 0, None, Sequence::new(3)).expect("several candidates");

@@ -294,12 +294,10 @@ impl Host {
     fn receive(&mut self, output: HostEvent, now_ns: u64, slots: &mut Slots) -> Option<HostEvent> {
         match (&mut self.phase, output) {
             (Phase::Ready, event) if !self.is_closed => return Some(event),
-            (Phase::Resolve(text), HostEvent::Line(line)) => {
-                // The configuration of one host is short.
-                if text.len() < NOISE_MAX_BYTES {
-                    *text += &String::from_utf8_lossy(&line);
-                    *text += "\n";
-                }
+            // The configuration of one host is short.
+            (Phase::Resolve(text), HostEvent::Line(line)) if text.len() < NOISE_MAX_BYTES => {
+                *text += &String::from_utf8_lossy(&line);
+                *text += "\n";
             }
             (Phase::Connect { .. }, output) => self.open(output, now_ns, slots),
             _ => {}

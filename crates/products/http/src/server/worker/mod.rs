@@ -120,7 +120,7 @@ impl Worker {
 
     /// `None` without connections and deadlines.
     fn time_to_wait(&self) -> Option<Duration> {
-        let scan_ns = (!self.table.is_empty()).then(|| self.idle_timeouts.next_scan_ns);
+        let scan_ns = (!self.table.is_empty()).then_some(self.idle_timeouts.next_scan_ns);
         let next_ns = scan_ns.into_iter().chain(self.resume_accepting_ns).min()?;
         // The clock is read once more: the events of this iteration took time.
         Some(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())))
