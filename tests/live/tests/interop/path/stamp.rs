@@ -224,7 +224,7 @@ fn ports_without_a_reflector_are_named() {
         .expect_stderr("no session reflector answers");
 
     for (more, text) in [
-        (&["--only", "stamp,idle"][..], "no other phase"),
+        (&["--only", "stamp,idle"][..], "nothing for another phase"),
         (&["--only", "stamp", "--native"], "has no key"),
     ] {
         client

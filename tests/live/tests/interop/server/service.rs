@@ -308,10 +308,11 @@ fn metrics_are_served_at_the_given_address_only() {
     );
     assert!(request("GET /metrics", &rebound).starts_with("HTTP/1.1 421 "));
     assert!(get(&metrics, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert_eq!(
-        get(&metrics, &"x".repeat(100_000)),
-        "",
-        "an endless request is cut off"
+    // Its last bytes are not read, so that a reset may overtake the answer.
+    let endless = get(&metrics, &"x".repeat(100_000));
+    assert!(
+        endless.is_empty() || endless.starts_with("HTTP/1.1 400 "),
+        "{endless}"
     );
 
     let plain = Service::start(&[]);
