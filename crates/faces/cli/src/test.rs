@@ -483,7 +483,7 @@ impl TestArgs {
         ];
         let mut demanded = demands.iter().chain(more).filter(|(is_set, _)| *is_set);
         demanded.next().map_or(Ok(()), |(_, option)| {
-            Err(format!("{protocol}: its protocol has nothing for {option}"))
+            Err(format!("{protocol} cannot be combined with {option}"))
         })
     }
 

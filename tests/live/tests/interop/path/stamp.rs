@@ -224,8 +224,8 @@ fn ports_without_a_reflector_are_named() {
         .expect_stderr("no session reflector answers");
 
     for (more, text) in [
-        (&["--only", "stamp,idle"][..], "nothing for another phase"),
-        (&["--only", "stamp", "--native"], "has no key"),
+        (&["--only", "stamp,idle"][..], "combined with another phase"),
+        (&["--only", "stamp", "--native"], "combined with --native"),
     ] {
         client
             .test("127.0.0.1", more)
