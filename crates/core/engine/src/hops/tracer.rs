@@ -234,14 +234,13 @@ impl Worker {
         let (ports, datagram) = quote.udp.split_first_chunk::<UDP_HEAD_LEN>()?;
         let [from, to] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
         let remote = SocketAddr::new(quote.to, to);
-        // RFC 792 demands the UDP header alone.
-        let is_ours = datagram.len() < HEAD_LEN
-            || DatagramHead::decode(datagram).is_some_and(|head| head.id() == self.sockets.id);
+        // Ports can be guessed: a quote that ends before the random number shows nothing.
+        DatagramHead::decode(datagram).filter(|head| head.id() == self.sockets.id)?;
 
         let mut flows = self.sockets.fds.iter().zip(&self.sockets.tos);
         let (_, tos) = flows.find(|(fd, _)| {
             let is_local = socket::local_addr(fd).is_ok_and(|local| local.port() == from);
-            is_ours && is_local && socket::peer_addr(fd).is_ok_and(|peer| peer == remote)
+            is_local && socket::peer_addr(fd).is_ok_and(|peer| peer == remote)
         })?;
         *tos
     }

@@ -164,9 +164,9 @@ impl PathHops {
         self.from_client.is_empty() && self.from_server.is_empty()
     }
 
-    /// First hop that quotes changed bits of the TOS byte of probes in a direction. Probes that were
-    /// sent with other bits than `sent` do not count; a hop behind which they are as they were sent
-    /// has only a quote of its own.
+    /// First hop from which on all quotes of probes in a direction have other bits of the TOS byte
+    /// than `sent`. Probes that were sent with other bits do not count; hops without a quote are
+    /// passed over.
     pub fn first_changed(&self, direction: PathDirection, bits: u8, sent: u8) -> Option<&Hop> {
         let hops = match direction {
             PathDirection::Up => &self.from_client,
@@ -180,8 +180,10 @@ impl PathHops {
         };
 
         let known = hops.iter().filter(|hop| is_changed(hop).is_some());
-        let mut changed = known.rev().take_while(|hop| is_changed(hop) == Some(true));
-        changed.by_ref().last()
+        known
+            .rev()
+            .take_while(|hop| is_changed(hop) == Some(true))
+            .last()
     }
 
     /// Hops from the client to the server, itself counted; `None` where the server did not answer.
