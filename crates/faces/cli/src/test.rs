@@ -470,8 +470,8 @@ impl TestArgs {
         self.refuse("ndt7://", &demands)
     }
 
-    /// Refuses these options, and those about an identity and its connection, that a protocol of
-    /// others has nothing for.
+    /// Refuses these options, and those about an identity and its connection, beside a protocol that
+    /// has neither.
     fn refuse(&self, protocol: &str, more: &[(bool, &str)]) -> Result<(), String> {
         let identity = &self.identity;
         let demands = [

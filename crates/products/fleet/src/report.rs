@@ -149,18 +149,18 @@ pub fn json(report: &FleetReport) -> String {
 /// Records of fleet runs in reports of the history.
 pub const RECORDS: ProductReport = ProductReport {
     name: |record| fleet_run(record).map(name),
-    answers: |record| Some(vec![opening::title(&whole(record)?)]),
+    answers: |record| Some(vec![opening::title(&report_of(record)?)]),
     // A run that did not end has nothing but its title.
     blocks: |record| {
         fleet_run(record)?;
-        Some(whole(record).as_ref().map(blocks).unwrap_or_default())
+        Some(report_of(record).as_ref().map(blocks).unwrap_or_default())
     },
-    page: |record| Some(page(&whole(record)?)),
+    page: |record| Some(page(&report_of(record)?)),
     ..ProductReport::NONE
 };
 
 /// The report of a record with all of its cells; `None` of a run that did not end.
-fn whole(record: &RunRecord) -> Option<FleetReport> {
+fn report_of(record: &RunRecord) -> Option<FleetReport> {
     let report = fleet_run(record)?.report.as_ref()?;
     Some(with_trials(report, &record.trials))
 }

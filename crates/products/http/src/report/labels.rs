@@ -185,8 +185,8 @@ pub(super) fn peak(peak: Peak) -> String {
     }
 }
 
-/// The moment in UTC.
-pub(super) fn moment(unix_ms: u64) -> String {
+/// `2026-09-21 14:13:20 UTC`
+pub(super) fn utc_time(unix_ms: u64) -> String {
     i64::try_from(unix_ms)
         .ok()
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
@@ -215,8 +215,8 @@ mod tests {
             (time_ns(999_600), "1.00 ms"),
             (time_ns(5_000_000_000), "5.00 s"),
             (time_ns(120_000_000_000), "120 s"),
-            (moment(1_790_000_000_000), "2026-09-21 14:13:20 UTC"),
-            (moment(u64::MAX), "at an unknown time"),
+            (utc_time(1_790_000_000_000), "2026-09-21 14:13:20 UTC"),
+            (utc_time(u64::MAX), "at an unknown time"),
         ];
         for (text, expected) in rows {
             assert_eq!(text, expected);

@@ -11,7 +11,7 @@ use linerate_model::http::{Environment, NegotiatedProtocol, Study};
 use linerate_model::numbers::{clock, rate};
 use linerate_model::words::joined;
 
-use super::labels::moment;
+use super::labels::utc_time;
 use super::plots::plots;
 use super::preflight::preflight;
 use super::tables;
@@ -195,7 +195,7 @@ fn head(study: &Study) -> (String, Vec<String>) {
     let title = format!(
         "{NAME} {}: {}, took {}, seed {}{}",
         study.target,
-        moment(study.started_unix_ms),
+        utc_time(study.started_unix_ms),
         clock(study.elapsed_ns as f64 / 1e9),
         study.seed,
         if study.is_complete {
