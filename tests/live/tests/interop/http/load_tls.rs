@@ -91,7 +91,7 @@ fn timed_the_server_counts_what_the_generator_counts() {
 }
 
 #[test]
-fn payload_is_what_the_bodies_had_and_an_open_loop_sends_what_is_due() {
+fn timed_payload_is_what_the_bodies_had_and_an_open_loop_sends_what_is_due() {
     let server = nginx();
     let load = HttpLoad::run(
         &server.url("/10k"),
