@@ -7,7 +7,7 @@ mod chunks;
 mod content;
 mod listeners;
 #[cfg(any(test, fuzzing))]
-#[path = "../../fuzzing/loopback_harness.rs"]
+#[path = "../fuzzing/loopback_harness.rs"]
 pub(crate) mod loopback_harness;
 mod machine;
 mod resource;

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_rule_has_its_line_and_every_line_its_rule() {
-        let lines: Vec<&str> = include_str!("../rules.txt")
+        let lines: Vec<&str> = include_str!("rules.txt")
             .lines()
             .filter(|line| !line.starts_with('#'))
             .collect();

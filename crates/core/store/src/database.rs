@@ -14,7 +14,7 @@ pub(crate) use value::{Row, Value, params};
 use crate::StoreError;
 
 /// Each step leads from one schema version to the next. Steps are never changed after a release.
-pub(crate) const STEPS: [&str; 1] = [include_str!("../schema.sql")];
+pub(crate) const STEPS: [&str; 1] = [include_str!("schema.sql")];
 /// Longest wait of a writer for another one.
 pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
