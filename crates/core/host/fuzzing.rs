@@ -3,7 +3,7 @@
 use linerate_model::snapshot::{Snapshot, Source};
 
 use crate::netlink::messages;
-use crate::nic::{config_space, ethtool, links, route};
+use crate::nic::{config_space, ethtool, links, route, tunnel};
 use crate::recorder::Recorder;
 use crate::tc::filters::Filters;
 use crate::tc::{self, shapers};
@@ -46,7 +46,9 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     }
 
     for link in &found {
-        link.record(&mut snapshot, &found);
+        link.record_facts(&mut snapshot, &found);
+        tunnel::record(&mut snapshot, link, &found);
+        link.record_counters(&mut snapshot);
     }
 
     for message in messages(bytes) {

@@ -23,7 +23,7 @@ mod tokens;
 
 pub(crate) use admission::{Admission, Decision};
 pub(crate) use context::ServerContext;
-pub(crate) use dialect::{Recognised, ServerDialect, Session, Stopped};
+pub(crate) use dialect::{Recognised, ServerDialect, Stopped};
 pub(crate) use event_loop::Server;
 pub(crate) use intake::Intake;
 pub(crate) use limits::quotas::QuotaRequest;
@@ -34,5 +34,5 @@ pub(crate) use listeners::udp::FirstDatagram;
 pub(crate) use liveness::Liveness;
 pub(crate) use logins::{Logins, Verdict};
 pub(crate) use server_stats::ByteTotals;
-pub(crate) use sessions::{SessionTable, Sessions};
+pub(crate) use sessions::{Session, SessionTable, Sessions};
 pub(crate) use tokens::token;

@@ -69,7 +69,9 @@ pub fn collect(request: &Request) -> Snapshot {
 
     let mut query = ethtool::EthtoolQuery::open();
     for link in &chosen {
-        link.record(&mut snapshot, &all);
+        link.record_facts(&mut snapshot, &all);
+        tunnel::record(&mut snapshot, link, &all);
+        link.record_counters(&mut snapshot);
         query.record(&mut snapshot, &link.name);
         sysfs::record(&mut snapshot, &link.name, &interrupts);
     }

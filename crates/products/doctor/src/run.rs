@@ -2,6 +2,7 @@
 //! restores them.
 
 pub mod diagnosed_client;
+mod file_error;
 mod host_watch;
 mod profile_files;
 mod prove;

@@ -38,9 +38,7 @@ pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
 use linerate_doctor::report::wrapped;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
-
-/// Name of the page.
-const NAME: &str = "linerate fleet";
+use opening::NAME;
 
 /// The report as text: what fits a terminal, or where it is `verbose` every finding with its
 /// evidence, all effects and references.

@@ -2,6 +2,7 @@
 
 mod ceilings;
 mod examination;
+mod failure;
 mod far_hops;
 pub mod identity;
 mod iperf3;
@@ -18,17 +19,15 @@ mod steering;
 use std::time::{Duration, Instant};
 
 use linerate_engine::Interrupts;
-use linerate_engine::dialect::native::client::{
-    self, Announcement, NativeError, Opened, Target, Turn,
-};
-use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
-use linerate_model::outcome::{Error, Outcome};
+use linerate_engine::dialect::native::client::{self, Announcement, Opened, Turn};
+use linerate_model::outcome::Error;
 use linerate_model::path::PhaseKind;
 
 use crate::plan::PlannedTest;
 use crate::spec::PathTest;
 pub use examination::Examined;
 use examination::Start;
+use failure::failed;
 pub use observers::Observers;
 
 /// Connections at the same time that a search for the highest rate of connections announces.
@@ -144,31 +143,4 @@ fn queued_line(turn: Turn) -> String {
         turn.ahead + 1,
         turn.wait.as_secs()
     )
-}
-
-/// The outcome of a test in which nothing was measured.
-fn failed(error: &NativeError, target: &Target) -> Error {
-    let outcome = match error {
-        NativeError::Unreachable(_)
-        | NativeError::ConnectionRefused(_)
-        | NativeError::NotNative(_)
-        | NativeError::Identity(_)
-        | NativeError::Refused { .. } => Outcome::Unreachable,
-        NativeError::Interrupted(_) => Outcome::Interrupted,
-        _ => Outcome::NotCompleted,
-    };
-    match error {
-        NativeError::Unreachable(_) | NativeError::ConnectionRefused(_) => {
-            // The advice concerns the address that the connection was made to.
-            let (host, port) = target
-                .control_via
-                .clone()
-                .unwrap_or_else(|| (target.host.clone(), target.port));
-            Error::new(
-                outcome,
-                connect_failure(&error.to_string(), &host, port, TEST_SERVER),
-            )
-        }
-        _ => Error::new(outcome, error),
-    }
 }

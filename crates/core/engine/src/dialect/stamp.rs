@@ -3,14 +3,13 @@
 
 #[cfg(feature = "native")]
 pub mod client;
+mod clock_error;
 mod server;
 
 use std::net::SocketAddr;
 
 use linerate_model::Failure;
 use linerate_model::spec::ServerSpec;
-use linerate_stamp::wire::timestamp::ErrorEstimate;
-use linerate_sys::clock;
 
 use server::StampServer;
 
@@ -22,14 +21,4 @@ pub(crate) fn beside_others(
     let port = spec.policy.stamp;
     port.map(|port| StampServer::open(spec, SocketAddr::new(address.ip(), port)))
         .transpose()
-}
-
-/// Error of the wall clock. Without a time source it is not known.
-fn clock_error() -> ErrorEstimate {
-    let error_ns = clock::realtime_error_max_ns().ok().flatten();
-    ErrorEstimate {
-        is_synchronized: error_ns.is_some(),
-        error_ns: error_ns.unwrap_or(u64::MAX),
-        ..ErrorEstimate::default()
-    }
 }

@@ -13,7 +13,6 @@ use super::context::ServerContext;
 use super::intake::Intake;
 use super::listeners::accepted::Accepted;
 use super::listeners::udp::FirstDatagram;
-use super::server_stats::ByteTotals;
 use super::sessions::SessionTable;
 use crate::error::{EngineError, failure};
 
@@ -108,21 +107,6 @@ pub(crate) trait ServerDialect {
     /// States an error of the server.
     fn failure(&self, error: EngineError) -> Failure {
         failure(error)
-    }
-}
-
-/// The test of one client.
-pub(crate) trait Session {
-    /// Payload bytes moved so far, the warm-up included.
-    fn totals(&mut self) -> ByteTotals;
-
-    /// Ends the test: it exceeds a limit.
-    fn stop(&mut self, reason: RefusalReason);
-
-    /// Ends a test that has been silent for too long, which is shorter while another client wants
-    /// its place; true if it did.
-    fn check_liveness(&mut self, _is_place_wanted: bool) -> bool {
-        false
     }
 }
 

@@ -15,12 +15,13 @@ use linerate_sys::poll::{self, Interest, Ready};
 use linerate_sys::{OsError, clock, scheduling};
 
 use super::context::ServerContext;
-use super::dialect::{ServerDialect, Session, Stopped};
+use super::dialect::{ServerDialect, Stopped};
 use super::intake::Intake;
 use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
 use super::listeners::accepted::Accepted;
 use super::listeners::acceptor::{Acceptor, Progress};
+use super::sessions::Session;
 use super::tokens::{CLOSING, DIALECT, INTERRUPT, LISTENER, PENDING, UDP_LISTENER, parts, token};
 use crate::error::{EngineError, Operation, failure};
 use crate::interrupts::Interrupts;

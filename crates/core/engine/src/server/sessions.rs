@@ -6,9 +6,10 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
+use linerate_model::service::RefusalReason;
 use linerate_sys::poll::{Epoll, Interest};
 
-use super::dialect::Session;
+use super::server_stats::ByteTotals;
 use super::timers::Timers;
 use super::tokens::{parts, token};
 
@@ -20,6 +21,21 @@ pub(crate) struct Sessions<S> {
     /// Numbers with something to do.
     ready: BTreeSet<u64>,
     is_closed: bool,
+}
+
+/// The test of one client.
+pub(crate) trait Session {
+    /// Payload bytes moved so far, the warm-up included.
+    fn totals(&mut self) -> ByteTotals;
+
+    /// Ends the test: it exceeds a limit.
+    fn stop(&mut self, reason: RefusalReason);
+
+    /// Ends a test that has been silent for too long, which is shorter while another client wants
+    /// its place; true if it did.
+    fn check_liveness(&mut self, _is_place_wanted: bool) -> bool {
+        false
+    }
 }
 
 /// Sessions of any dialect, as the event loop of the server sees them.
@@ -166,11 +182,9 @@ impl<S: Session> SessionTable for Sessions<S> {
 mod tests {
     use std::time::Duration;
 
-    use linerate_model::service::RefusalReason;
     use linerate_sys::poll::EventFd;
 
     use super::*;
-    use crate::server::ByteTotals;
 
     struct Test {
         is_silent: bool,

@@ -4,7 +4,6 @@ use std::net::Ipv6Addr;
 
 use linerate_sys::netlink::Family;
 
-use super::tunnel;
 use crate::prelude::*;
 
 pub(crate) const GET_LINK: u16 = 18;
@@ -55,13 +54,6 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
 }
 
 impl Link {
-    /// Records its facts and counters.
-    pub(crate) fn record(&self, snapshot: &mut Snapshot, all: &[Self]) {
-        self.record_facts(snapshot, all);
-        tunnel::record(snapshot, self, all);
-        self.record_counters(snapshot);
-    }
-
     /// Records its facts.
     pub(crate) fn record_facts(&self, snapshot: &mut Snapshot, all: &[Self]) {
         let mut nic = Recorder::new(snapshot, format!("nic.{}", self.name), SRC);

@@ -134,7 +134,7 @@ pub(crate) fn below<'a>(tunnel: &Link, all: &'a [Link]) -> Option<&'a Link> {
 }
 
 /// Records what is known of a tunnel; nothing of other devices.
-pub(super) fn record(snapshot: &mut Snapshot, link: &Link, all: &[Link]) {
+pub(crate) fn record(snapshot: &mut Snapshot, link: &Link, all: &[Link]) {
     let Some(tunnel) = Tunnel::of(link) else {
         return;
     };

@@ -14,20 +14,9 @@ use std::{fmt, io};
 use crate::error::{During, OsError};
 use crate::syscall::{syscall, syscall_len};
 use attributes::Attributes;
+pub use attributes::Source;
 pub use record::{Record, Stack};
 pub use ring::Ring;
-
-/// What an event observes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// A tracepoint by its number (`events/*/*/id` of tracefs). A record has its data.
-    Tracepoint(u64),
-    /// The clock of the CPU, this often a second, in kernel and user space. A record has the stack.
-    CpuClock {
-        /// Samples per second.
-        hz: u64,
-    },
-}
 
 /// Why there is no event.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linerate_host::CpuWatch;
 use linerate_model::outcome::Error;
 
-use super::query::at;
+use super::file_error::at;
 
 /// Files for the stacks of the CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

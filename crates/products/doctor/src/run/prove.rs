@@ -23,7 +23,8 @@ use linerate_sys::signal::Signals;
 use linerate_sys::{privileges, process};
 
 use super::diagnosed_client::diagnosed;
-use super::query::{address, at, check_rule};
+use super::file_error::at;
+use super::query::{address, check_rule};
 use crate::proof::{Effect, PROOF_SCHEMA, Proof, ProofPlan};
 use command::permitted;
 use journal::Journal;

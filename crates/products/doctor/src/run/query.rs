@@ -14,8 +14,8 @@ use linerate_host::{Request, collect};
 use linerate_model::finding::Diagnosis;
 use linerate_model::outcome::Error;
 use linerate_model::snapshot::{Absence, Snapshot};
-use linerate_sys::error::io_text;
 
+use super::file_error::at;
 use super::host_watch::{self, DropScope, HostReader, STEP};
 use super::profile_files::ProfileFiles;
 use crate::{Observed, catalogue, compare, work};
@@ -316,9 +316,4 @@ fn save(path: &Path, observed: &[Observed]) -> Result<(), Error> {
     let mut text = serde_json::to_string(&one.snapshot).map_err(Error::failed)?;
     text.push('\n');
     fs::write(path, text).map_err(at(path))
-}
-
-/// An error of the system about a file.
-pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> Error {
-    move |error| Error::failed(format!("{}: {}", path.display(), io_text(&error)))
 }

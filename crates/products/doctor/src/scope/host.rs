@@ -7,7 +7,7 @@ use linerate_model::stored_name;
 use super::reading::{Growth, Reading};
 use crate::arithmetic::to_f64;
 use crate::period::Period;
-use crate::ruling::{Needed, NoMatch, inapplicable, unknown};
+use crate::ruling::{Match, Needed, NoMatch, inapplicable, unknown};
 
 /// One host.
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +124,16 @@ pub(crate) trait Facts<'a> {
     /// True if a text is known and is this one.
     fn text_is(&self, fact: &str, text: &str) -> bool {
         self.text(fact).is_ok_and(|reading| reading == text)
+    }
+}
+
+impl Match {
+    /// Quotes a number, where it is known.
+    pub(crate) fn read_known<'a>(self, from: &impl Facts<'a>, fact: &str, threshold: &str) -> Self {
+        match from.number(fact) {
+            Ok(reading) => self.read(&reading, threshold),
+            Err(_) => self,
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::fmt::{self, Display, Formatter};
 use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::snapshot::Value;
 
-use super::host::Facts;
 use crate::arithmetic::{mbits, to_f64};
 use crate::period::{Delta, Period};
 use crate::ruling::{Match, NoMatch, Suspect, require, unknown};
@@ -57,14 +56,6 @@ impl Match {
         let value = Value::Real(reading.value);
         self.because(reading.key.clone(), value, threshold)
             .cap_if(reading.inferred, Confidence::Medium)
-    }
-
-    /// Quotes a number, where it is known.
-    pub(crate) fn read_known<'a>(self, from: &impl Facts<'a>, fact: &str, threshold: &str) -> Self {
-        match from.number(fact) {
-            Ok(reading) => self.read(&reading, threshold),
-            Err(_) => self,
-        }
     }
 
     /// Quotes a rate that was read.

@@ -5,9 +5,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::fleet_plan::FleetPlan;
-use super::rounds::Unit;
 use fastrand::Rng;
-use linerate_model::fleet::FleetMode;
+use linerate_model::fleet::{FleetMode, HostId, Task};
+
+/// Tests of one pair of hosts, which use both at the same time.
+pub(super) struct Unit<'a> {
+    pub hosts: (&'a HostId, &'a HostId),
+    /// Positions of the hosts in the draw.
+    pub positions: (usize, usize),
+    pub tasks: Vec<&'a Task>,
+}
 
 /// Resources that the units of a schedule share. A host has a capacity of one unit, an uplink that
 /// of the pairs it carries.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::colour::{Resources, colour, resources};
+use super::colour::{Resources, Unit, colour, resources};
 use super::fleet_plan::FleetPlan;
 use super::tournament::Draw;
 use super::variants::order;
@@ -184,14 +184,6 @@ fn slots(
             }
         }
     }
-}
-
-/// Tests of one pair of hosts, which use both at the same time.
-pub(super) struct Unit<'a> {
-    pub hosts: (&'a HostId, &'a HostId),
-    /// Positions of the hosts in the draw.
-    pub positions: (usize, usize),
-    pub tasks: Vec<&'a Task>,
 }
 
 /// Units of these tasks.

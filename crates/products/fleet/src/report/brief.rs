@@ -10,7 +10,8 @@ use linerate_model::numbers::clock;
 
 use super::footer::measured;
 use super::not_run::Missing;
-use super::{NAME, cells, ladder, large, matrix, opening};
+use super::opening::{self, NAME};
+use super::{cells, ladder, large, matrix};
 use crate::conclude::seen;
 
 /// Most lines besides one for each host.

@@ -11,6 +11,9 @@ use linerate_doctor::report::{doubt, graded, steps, wrapped};
 use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 
+/// Name of the page.
+pub(super) const NAME: &str = "linerate fleet";
+
 /// The strongest finding; without one, what the cells allow to state.
 pub(super) fn title(report: &FleetReport) -> String {
     let cells = &report.cells;

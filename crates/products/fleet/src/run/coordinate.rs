@@ -5,6 +5,7 @@ mod execute;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod history_record;
+mod kept;
 mod reports;
 mod resume;
 mod rounds;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use super::control::Control;
-use super::prepare::CLOCK_BUDGET_NS;
 use crate::conclude::hosts::{HostFacts, HostFindings, findings};
 use crate::conclude::shared_slot::Forwarder;
 use crate::plan::Links;
@@ -16,6 +15,9 @@ use crate::spec::inventory::{Host, Inventory, Reach, host_port};
 use linerate_model::fleet::HostId;
 use linerate_model::snapshot::{Snapshot, Value};
 use linerate_sys::clock::monotonic_ns;
+
+/// Longest distance of the starts.
+pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 
 /// A host that can be tested.
 #[derive(Default)]

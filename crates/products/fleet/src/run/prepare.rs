@@ -29,8 +29,6 @@ const BEAT_BUS_MS: u64 = 3_000;
 /// Exchanges of clock readings with each host, and the same of a large fleet.
 const EXCHANGES: u32 = 20;
 const EXCHANGES_LARGE: u32 = 8;
-/// Longest distance of the starts.
-pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 /// Hosts from which a fleet is large.
 const LARGE: usize = 1_000;
 /// Most hosts of which whole snapshots are collected, and of which each probes all others.

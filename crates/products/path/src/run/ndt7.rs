@@ -20,6 +20,7 @@ use linerate_sys::{clock, socket, sockopt};
 use linerate_web::wire::measurement::Measurement;
 
 use super::examination::{Examination, Examined, Start};
+use super::failure::failed;
 use super::side_measures::{self, Ended, SidePeer};
 use super::side_probe::SideProber;
 use super::steering::{SharedObserver, ShownLoad};
@@ -34,8 +35,7 @@ type Ndt7Peer = SidePeer<Connection>;
 pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
     let (test, interrupts) = (start.test, start.interrupts);
     let Target { host, port, .. } = &test.target;
-    let first =
-        connect(&test.target, interrupts).map_err(|error| super::failed(&error, &test.target))?;
+    let first = connect(&test.target, interrupts).map_err(|error| failed(&error, &test.target))?;
     let remote = first.remote;
     let mut target = PathTarget::new(host, *port, remote.ip(), Dialect::Ndt7);
     target.connect_ns = Some(clock::as_ns(first.connect_time));

@@ -15,7 +15,7 @@ use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{OsError, sockopt, udp};
 
-use super::clock_error;
+use super::clock_error::clock_error;
 use crate::dialect::native::client::bind;
 use crate::interrupts::Interrupts;
 use crate::random::Sequence;

@@ -11,7 +11,7 @@ use linerate_stamp::wire::reflector::{Arrival, Reflector};
 use linerate_sys::socket::Protocol;
 use linerate_sys::{OsError, clock, sockopt, udp};
 
-use super::clock_error;
+use super::clock_error::clock_error;
 use crate::error::failure;
 use crate::server::{
     Accepted, ByteTotals, Recognised, ServerContext, ServerDialect, Session, SessionTable,

@@ -1,6 +1,16 @@
 //! `struct perf_event_attr` of `linux/perf_event.h`, as far as these events need it.
 
-use super::Source;
+/// What an event observes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A tracepoint by its number (`events/*/*/id` of tracefs). A record has its data.
+    Tracepoint(u64),
+    /// The clock of the CPU, this often a second, in kernel and user space. A record has the stack.
+    CpuClock {
+        /// Samples per second.
+        hz: u64,
+    },
+}
 
 /// The structure as of Linux 4.8. The kernel takes a newer one as 0 in what is missing, and refuses
 /// fields that it does not know unless they are 0.

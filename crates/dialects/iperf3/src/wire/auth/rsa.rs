@@ -13,7 +13,7 @@ use linerate_model::spec::AcceptedPadding;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
-use super::{AuthError, Refusal};
+use super::error::{AuthError, Refusal};
 
 /// Base64 of the largest ciphertext, 8192 bits; more is not worth decoding.
 const MAX_TOKEN_LEN: usize = 1368;

@@ -12,7 +12,7 @@ use linerate_sys::{interfaces, process};
 use serde::{Deserialize, Serialize};
 
 use super::command::permitted;
-use crate::run::query::at;
+use crate::run::file_error::at;
 
 const DIRECTORY: &str = "/run/linerate";
 const BYTES_MAX: u64 = 256 * 1024;

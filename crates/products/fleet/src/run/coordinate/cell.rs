@@ -12,7 +12,7 @@ use linerate_model::fleet::{
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Series, SeriesOf, Times, Trial, Way};
 
-use crate::run::prepare::CLOCK_BUDGET_NS;
+use crate::run::members::CLOCK_BUDGET_NS;
 use crate::spec::TestOptions;
 
 /// Most intervals that are read of a test.
