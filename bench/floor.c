@@ -1,15 +1,16 @@
 /* What streams on loopback can do at all: nothing but send and receive calls, no protocol, no report.
  *
  *   cc -O2 -o floor bench/floor.c && ./floor [-c COPIES] [-p PAUSE_US] [-r READ_KIB] [-P STREAMS] [-t SECONDS]
- *       [-s SEND_OFFSET] [-d RECEIVE_OFFSET] [-C CPU,CPU] [-u DATAGRAM_BYTES] [-T]
+ *       [-s SEND_OFFSET] [-d RECEIVE_OFFSET] [-C CPU,CPU] [-u DATAGRAM_BYTES] [-T] [-H] [-Z]
  *
  * One thread sends, on the first CPU, COPIES blocks of 128 KiB per call; another process receives, on the second one, up
  * to READ_KIB per call, and sleeps PAUSE_US microseconds when it has emptied the queues; 0 waits for every segment. The
  * buffers begin SEND_OFFSET and RECEIVE_OFFSET bytes after a page boundary: on some CPUs `rep movs` is several times
  * slower when the destination lies slightly ahead of the source modulo the page size. With -u it is UDP instead: as many
  * datagrams per call as fit into 64 KiB, segmented and coalesced by the kernel (UDP_SEGMENT and UDP_GRO, udp(7)). With -T
- * the receiver discards what arrives without a copy (MSG_TRUNC, tcp(7)). Prints Gbit/s and CPU seconds per GiB of both
- * ends. A tool that moves the same bytes with the same calls cannot be faster.
+ * the receiver discards what arrives without a copy (MSG_TRUNC, tcp(7)). With -H the block lies in a huge page (MAP_HUGETLB,
+ * of which vm.nr_hugepages has to allow some), with -Z the sender asks the kernel not to copy it (MSG_ZEROCOPY). Prints
+ * Gbit/s and CPU seconds per GiB of both ends. A tool that moves the same bytes with the same calls cannot be faster.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -32,12 +33,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK = 128 * 1024, COPIES_MAX = 64, STREAMS_MAX = 1024, PAGE = 4096, SEGMENTS_MAX = 64, PAYLOAD_MAX = 65507 };
+enum { BLOCK = 128 * 1024, COPIES_MAX = 64, STREAMS_MAX = 1024, PAGE = 4096, HUGE_PAGE = 2 << 20, SEGMENTS_MAX = 64, PAYLOAD_MAX = 65507 };
 
 static int copies = 8, streams = 1, cpus[2] = { 0, 1 };
 static long pause_us, seconds_to_run = 2;
 static size_t room = 256 * 1024, send_offset, receive_offset;
-static int datagram_bytes, receive_flags;
+static int datagram_bytes, receive_flags, send_flags, map_flags;
 static int sockets[STREAMS_MAX];
 
 static double now(void)
@@ -78,6 +79,30 @@ static void pause_between_reads(void)
 	struct timespec pause = { 0, pause_us * 1000 };
 	if (pause_us)
 		nanosleep(&pause, NULL);
+}
+
+/* The block that is sent, over and over. */
+static char *block_to_send(void)
+{
+	char *block;
+
+	if (!map_flags)
+		return allocate(BLOCK, send_offset);
+	block = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | map_flags, -1, 0);
+	if (block == MAP_FAILED)
+		err(1, "huge page");
+	memset(block, 7, HUGE_PAGE);
+	return block + send_offset;
+}
+
+/* Takes the notices about blocks that the kernel needs no longer; without that it refuses further ones. */
+static void take_notices(int fd)
+{
+	char control[128];
+	struct msghdr notice = { .msg_control = control, .msg_controllen = sizeof control };
+
+	while (send_flags && recvmsg(fd, &notice, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0)
+		notice.msg_controllen = sizeof control;
 }
 
 /* One stream: a call waits by itself unless there are pauses. */
@@ -191,7 +216,7 @@ static void receive(int listener)
 /* Sends on every stream in turn until the time has passed; returns the bytes. */
 static double transmit(double until)
 {
-	char *block = allocate(BLOCK, send_offset);
+	char *block = block_to_send();
 	struct iovec vector[COPIES_MAX];
 	struct msghdr message = { .msg_iov = vector, .msg_iovlen = copies };
 	struct pollfd waiting[STREAMS_MAX];
@@ -204,8 +229,9 @@ static double transmit(double until)
 	while (now() < until) {
 		int blocked = 0;
 		for (int i = 0; i < streams; i++) {
-			ssize_t n = sendmsg(sockets[i], &message, streams > 1 ? MSG_DONTWAIT : 0);
-			if (n < 0 && errno != EAGAIN)
+			ssize_t n = sendmsg(sockets[i], &message, send_flags | (streams > 1 ? MSG_DONTWAIT : 0));
+			take_notices(sockets[i]);
+			if (n < 0 && errno != EAGAIN && errno != ENOBUFS)
 				err(1, "send");
 			blocked += n < 0;
 			total += n < 0 ? 0 : n;
@@ -218,7 +244,7 @@ static double transmit(double until)
 
 static void read_options(int argc, char **argv)
 {
-	for (int option; (option = getopt(argc, argv, "c:p:r:P:t:s:d:C:u:T")) != -1;)
+	for (int option; (option = getopt(argc, argv, "c:p:r:P:t:s:d:C:u:THZ")) != -1;)
 		switch (option) {
 		case 'c': copies = atoi(optarg); break;
 		case 'p': pause_us = atol(optarg); break;
@@ -229,6 +255,8 @@ static void read_options(int argc, char **argv)
 		case 'd': receive_offset = atol(optarg); break;
 		case 'u': datagram_bytes = atoi(optarg); break;
 		case 'T': receive_flags = MSG_TRUNC; break;
+		case 'H': map_flags = MAP_HUGETLB; break;
+		case 'Z': send_flags = MSG_ZEROCOPY; break;
 		case 'C':
 			if (sscanf(optarg, "%d,%d", &cpus[0], &cpus[1]) != 2)
 				errx(1, "-C takes two CPUs, such as 0,1; -1 is any");
@@ -261,6 +289,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < streams; i++) {
 		sockets[i] = socket(AF_INET, SOCK_STREAM, 0);
 		setsockopt(sockets[i], IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+		setsockopt(sockets[i], SOL_SOCKET, SO_ZEROCOPY, &(int){ send_flags != 0 }, sizeof(int));
 		if (connect(sockets[i], (void *)&address, sizeof address))
 			err(1, "connect");
 	}
