@@ -1,9 +1,8 @@
-//! Clocks, CPUs, memory, random numbers and events of this host.
+//! Clocks, CPUs, memory and events of this host.
 
 pub mod clock;
 pub mod cpu;
 pub mod memory;
 pub mod perf_event;
-pub mod random;
 pub mod timer;
 pub mod tracefs;

@@ -18,6 +18,7 @@ pub mod errno;
 pub mod error;
 pub mod file_access;
 pub mod file_system;
+pub mod random;
 
 mod uname;
 
@@ -43,7 +44,7 @@ mod sockets;
 mod syscall;
 
 #[cfg(target_os = "linux")]
-pub use host::{clock, cpu, memory, perf_event, random, timer, tracefs};
+pub use host::{clock, cpu, memory, perf_event, timer, tracefs};
 #[cfg(target_os = "linux")]
 pub use network::{ethtool, interfaces, netlink, xtables};
 #[cfg(target_os = "linux")]
@@ -62,4 +63,4 @@ pub use sockets::{
 #[cfg(not(target_os = "linux"))]
 mod other_system;
 #[cfg(not(target_os = "linux"))]
-pub use other_system::{caps, privileges, process, random};
+pub use other_system::{caps, privileges, process};

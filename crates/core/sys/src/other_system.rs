@@ -77,20 +77,3 @@ pub mod process {
         Err(super::not_here()).during("read password", "")
     }
 }
-
-/// Random bytes from the kernel.
-pub mod random {
-    use std::fs::File;
-    use std::io::Read;
-
-    /// `N` random bytes.
-    ///
-    /// # Panics
-    /// Where `/dev/urandom` cannot be read.
-    pub fn bytes<const N: usize>() -> [u8; N] {
-        let mut bytes = [0; N];
-        let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-        read.expect("the system has random bytes");
-        bytes
-    }
-}
