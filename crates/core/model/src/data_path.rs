@@ -1,13 +1,12 @@
 //! Data path of a test between memory and the network.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::stream::StreamRole;
 
 /// Data path of the streams of one role: the same for all of them, chosen before the test
 /// starts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct DataPath {
     /// Which end of the streams this is.
     pub role: StreamRole,
@@ -32,8 +31,7 @@ impl DataPath {
 }
 
 /// A way to move data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Copied between the memory of the program and the kernel, as an application does.
@@ -58,8 +56,7 @@ pub enum Method {
 }
 
 /// The most that one system call hands over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PerCall {
     /// Bytes.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::data_path::DataPath;
 use crate::failure::Failure;
@@ -17,8 +17,7 @@ use crate::summary::Summary;
 /// `StreamOpened` per stream, `TestStarted`, `Interval`…, `OmitEnded` between two of them,
 /// `Summary`, `PeerOutput`, and at last exactly one of `Finished` or `Failed`. A failure may come
 /// at any point; a `Summary` of the part that happened precedes it if the test had started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Client: the control connection is established and the block length is known.
@@ -75,8 +74,7 @@ pub enum Event {
 }
 
 /// The control connection of a client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct ControlConnected {
     /// Local address.
     pub local: SocketAddr,
@@ -101,8 +99,7 @@ impl ControlConnected {
 }
 
 /// Which end of a test this is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
     /// The end that opened the control connection.
@@ -113,8 +110,7 @@ pub enum Endpoint {
 }
 
 /// Who tests what with whom.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct TestHeader {
     /// Which end this is.
     pub endpoint: Endpoint,
@@ -145,8 +141,7 @@ pub struct TestHeader {
 }
 
 /// Data of a server's response about the two clocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct ClockCheck {
     /// Number of the stream in reports.
     pub number: u32,
@@ -168,8 +163,7 @@ impl ClockCheck {
 }
 
 /// A start that the user set for a later time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct DelayedStart {
     /// Number of the stream in reports.
     pub number: u32,
@@ -194,8 +188,7 @@ impl DelayedStart {
 }
 
 /// A server's report, carried to the client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerOutput {
     /// Lines of text.

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// Whose doing it was; decides prefix and exit code of the dialects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// Something failed here, or the peer broke the protocol.
@@ -27,8 +26,7 @@ pub enum FailureKind {
 }
 
 /// A test that ended early.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct Failure {
     /// Whose doing it was.
     pub kind: FailureKind,

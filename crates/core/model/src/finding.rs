@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use crate::placement::Placement;
 
@@ -11,8 +11,7 @@ use crate::placement::Placement;
 pub const DOCTOR_SCHEMA: &str = "linerate.doctor/1";
 
 /// Severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Good to know; no fault.
@@ -28,8 +27,7 @@ pub enum Severity {
 }
 
 /// Confidence of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// An inference without a direct measurement, or totals since boot.
@@ -42,8 +40,7 @@ pub enum Confidence {
 }
 
 /// A fact that made a rule fire.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct Evidence {
     /// Key of the fact or counter, or what was measured in words.
     pub fact: String,
@@ -127,8 +124,8 @@ pub(crate) mod evidence_texts {
 }
 
 /// One explained observation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Eq)]
 pub struct Finding {
     /// Stable name of the rule: `NIC-01`.
     pub id: String,
@@ -147,15 +144,12 @@ pub struct Finding {
     /// Commands that change it, ready to paste. Empty where no command helps.
     pub remedy: Vec<String>,
     /// Advice where a command is not enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// Commands that restore what was found.
     pub undo: Vec<String>,
     /// The host that the commands are for, where it is not the host of `subject`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy_host: Option<String>,
     /// Way to keep the change over a reboot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist: Option<String>,
     /// The right or the disturbance the commands need: `CAP_NET_ADMIN`, `link flap of about 2 s`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -163,13 +157,11 @@ pub struct Finding {
     /// Manual page, standard or document.
     pub reference: String,
     /// Why the remedy is held back: another finding changes its input first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retest_after: Option<String>,
 }
 
 /// A rule that was checked and is not the explanation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct RuledOut {
     /// Stable name of the rule.
     pub id: String,
@@ -183,8 +175,7 @@ pub struct RuledOut {
 }
 
 /// Scope that a rule does not apply to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Inapplicable {
     /// An interface without a link.
@@ -198,8 +189,7 @@ pub enum Inapplicable {
 }
 
 /// A rule that could not be checked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct NotEvaluated {
     /// Stable name of the rule.
     pub id: String,
@@ -215,8 +205,7 @@ pub struct NotEvaluated {
 }
 
 /// One thing that differs between two snapshots.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct Difference {
     /// Key of the fact, the interface written as its role.
     pub key: String,
@@ -244,8 +233,7 @@ impl Difference {
 }
 
 /// Differences between two hosts or two moments.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct Comparison {
     /// Rules that fire on the first only.
     pub rules_only_a: Vec<String>,
@@ -296,8 +284,8 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 }
 
 /// The one sentence at the top.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default, Eq)]
 pub struct Verdict {
     /// Name of the verdict: the limit that was found, `unknown`, or `no-load`.
     pub verdict: String,
@@ -306,14 +294,11 @@ pub struct Verdict {
     /// Its confidence.
     pub confidence: Confidence,
     /// The next best explanation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<String>,
     /// The next ceiling, should this limit be removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<String>,
     /// Part of the time in which this was the limit, percent; `None` where no time was watched in
     /// intervals.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_time_percent: Option<u32>,
     /// Limits over time, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -321,8 +306,7 @@ pub struct Verdict {
 }
 
 /// Consecutive intervals with the same limit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct LimitPeriod {
     /// Load of an examined path: `down`, `up` or `both`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -335,8 +319,7 @@ pub struct LimitPeriod {
 
 /// The lost datagrams of one direction of a test, by the place that lost them. `None`: its counters
 /// were not read, so its part, if there is one, is in `network`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct LossSplit {
     /// Which test and direction.
     pub label: String,
@@ -363,8 +346,7 @@ pub struct LossSplit {
 }
 
 /// Packets that the kernel of a host dropped for one reason in one function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct KernelDrop {
     /// The host, or its end of the test.
     pub host: String,
@@ -397,8 +379,7 @@ impl KernelDrop {
 }
 
 /// What a CPU of a host did, by samples of its stacks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct CpuWork {
     /// The host, or its end of the test.
     pub host: String,
@@ -411,8 +392,7 @@ pub struct CpuWork {
 }
 
 /// One class of the work of a CPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct WorkShare {
     /// Name of the class: `copy`, `netfilter`, `program`.
     pub class: String,
@@ -424,8 +404,7 @@ pub struct WorkShare {
 }
 
 /// A test that a pasted text or a report of another program has, in one direction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct ReadTest {
     /// The host that reported it, and its command.
     pub subject: String,
@@ -434,8 +413,8 @@ pub struct ReadTest {
 }
 
 /// A whole diagnosis.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
     pub schema: String,
@@ -468,10 +447,8 @@ pub struct Diagnosis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<Placement>,
     /// Differences between two snapshots, when two were compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Vec<Difference>>,
     /// The whole comparison.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
     /// Unknown lines of an import, with their number; of very many the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,6 +1,6 @@
 //! One reporting interval: growth of the counters between two samples.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 pub use crate::tcp_interval::{TcpInterval, TcpLimits};
 
@@ -9,8 +9,7 @@ use crate::stream::{Flow, Stream, StreamId, StreamRole};
 
 /// One interval of all streams of a test. All rows share its boundaries but for the moment each was
 /// read.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct IntervalReport {
     /// The interval belongs to the warm-up.
     pub omitted: bool,
@@ -21,8 +20,7 @@ pub struct IntervalReport {
 }
 
 /// One interval of one stream.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct StreamInterval {
     /// The stream.
     pub id: StreamId,
@@ -71,8 +69,7 @@ impl StreamInterval {
 }
 
 /// UDP facts of an interval. A sender knows only `packets`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 #[serde(default)]
 pub struct UdpInterval {
     /// Sender: datagrams sent. Receiver: growth of the highest sequence number seen.

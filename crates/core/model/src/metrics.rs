@@ -1,13 +1,12 @@
 //! Metrics of a stream beyond bytes: calls, delays, round trips, frames. Each group is
 //! optional; a dialect or an option decides which ones exist.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::tcp_interval::TcpInterval;
 
 /// Metrics of a stream over an interval or over the whole test.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 #[serde(default)]
 pub struct StreamMetrics {
     /// Calls that wrote.
@@ -49,8 +48,7 @@ pub struct StreamMetrics {
 }
 
 /// Calls that wrote.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(default)]
 pub struct WriteCounts {
     /// Calls that wrote something.
@@ -62,8 +60,7 @@ pub struct WriteCounts {
 }
 
 /// Calls that read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(default)]
 pub struct ReadCounts {
     /// Calls that read something.
@@ -77,8 +74,7 @@ pub struct ReadCounts {
 }
 
 /// A series of numbers, summed up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 #[serde(default)]
 pub struct Distribution {
     /// Their number.
@@ -94,8 +90,7 @@ pub struct Distribution {
 }
 
 /// Requests and replies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 #[serde(default)]
 pub struct RoundTrips {
     /// Round-trip times in s.
@@ -113,8 +108,7 @@ pub struct RoundTrips {
 }
 
 /// Frames.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(default)]
 pub struct FrameCounts {
     /// Sent, or received.
@@ -126,8 +120,7 @@ pub struct FrameCounts {
 }
 
 /// Subject of a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum HistogramKind {
     /// One-way delays of datagrams.
@@ -147,8 +140,7 @@ pub enum HistogramKind {
 }
 
 /// A distribution as counts in bins of equal width. Bin k covers k−1 to k times the width.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Histogram {
     /// Its subject.
     pub kind: HistogramKind,
@@ -185,8 +177,7 @@ impl Histogram {
 }
 
 /// Attempts to connect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 pub struct ConnectTimes {
     /// Those that succeeded, in s.
     pub times: Distribution,

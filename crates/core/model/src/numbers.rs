@@ -1,12 +1,11 @@
 //! Numbers as words, and intervals of them.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::http::units::grouped;
 
 /// From where to where a figure lies, in its own unit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 #[serde(from = "[f64; 2]", into = "[f64; 2]")]
 pub struct Interval {
     /// Lower end.

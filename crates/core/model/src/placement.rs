@@ -1,23 +1,20 @@
 //! On which CPUs the work of a test ran.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 /// The CPUs of one end of a test.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default, Eq)]
 pub struct Placement {
     /// Name of the host in the diagnosis.
     pub host: String,
     /// `sender` or `receiver`; `None` where only one end was observed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
     /// NIC of the test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Worker threads, by CPU time.
     pub worker: CpuShares,
     /// Interrupts of the NIC; `None` for a virtual interface.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<CpuShares>,
     /// Receive soft interrupts (NET_RX) of the whole host.
     pub softirq: CpuShares,
@@ -27,8 +24,7 @@ pub struct Placement {
 }
 
 /// Distribution of work over CPUs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct CpuShares {
     /// CPUs with their part of the work, the largest first; CPUs below 1 % are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,8 +35,7 @@ pub struct CpuShares {
 }
 
 /// Part of the work that one CPU did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct CpuShare {
     /// Number of the CPU.
     pub cpu: u32,
@@ -49,8 +44,7 @@ pub struct CpuShare {
 }
 
 /// CPUs with a resource in common.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct SharedCpus {
     /// `core`, `l2`, `l3` or `node`.
     pub resource: String,

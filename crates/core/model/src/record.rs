@@ -13,7 +13,7 @@ mod trial;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 pub use host::{HostPart, Import, Origin, RunPath};
 pub use measure::{Measure, Way};
@@ -34,8 +34,8 @@ use crate::sweep::Sweep;
 pub const RUN_SCHEMA: &str = "linerate.run/1";
 
 /// Results of one command line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct RunRecord {
     /// Always [`RUN_SCHEMA`].
     pub schema: String,
@@ -46,10 +46,8 @@ pub struct RunRecord {
     /// Its end state.
     pub state: RunState,
     /// Why it did not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Title given by the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Start, RFC 3339 with milliseconds, UTC.
     pub started_at: String,
@@ -69,7 +67,6 @@ pub struct RunRecord {
     /// Data of this kind of run only.
     pub body: Body,
     /// Its limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Box<Diagnosis>>,
     /// Remarks for readers, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -162,8 +159,7 @@ impl RunRecord {
 }
 
 /// Kind of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunKind {
     /// A throughput test of a client.
@@ -183,8 +179,7 @@ pub enum RunKind {
 }
 
 /// End state of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// All of it.
@@ -250,8 +245,7 @@ impl RunState {
 }
 
 /// Data of one kind of run only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(rename_all = "kebab-case")]
 pub enum Body {
     /// All data of a test are in its trials.
@@ -273,8 +267,7 @@ pub enum Body {
 }
 
 /// Load on a server, and its limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct HttpLoad {
     /// The URL without secrets.
     pub target: String,
@@ -294,8 +287,7 @@ impl HttpLoad {
 }
 
 /// Facts of a test that a server has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Session {
     /// Number of the test since the server started.
     pub number: u64,
@@ -338,17 +330,14 @@ impl Session {
 }
 
 /// Other runs a run belongs to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default, Eq)]
 pub struct Links {
     /// Name of the watch that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
     /// The run it is a part of, or whose finished trials it has taken over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// The record of the same test by the other end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twin: Option<RunId>,
 }
 

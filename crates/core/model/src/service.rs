@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
+use serde::Serialize;
 
 use crate::spec::{Direction, Transport};
 
@@ -174,8 +175,7 @@ impl TestRecord {
 }
 
 /// End state of a test that had begun.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
     /// As agreed.

@@ -9,33 +9,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 /// Schema name of a [`Snapshot`] on disk.
 pub const SNAPSHOT_SCHEMA: &str = "linerate.snapshot/1";
 
 /// A host at an instant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct Snapshot {
     /// Always [`SNAPSHOT_SCHEMA`].
     pub schema: String,
     /// Name of the host, or of the file it was imported from.
     pub host: String,
     /// Wall-clock time, RFC 3339. `None` where the source has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<String>,
     /// Time on the monotonic clock of that host, for differences of counters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monotonic_ns: Option<u64>,
     /// Identity of the boot; counters of different boots cannot be subtracted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
     /// Release of the kernel, `uname -r`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// It was collected with the rights of root. `None` for imports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privileged: Option<bool>,
     /// Where the facts come from.
     pub source: Source,
@@ -48,8 +43,7 @@ pub struct Snapshot {
 }
 
 /// Where the facts of a snapshot come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Read from the running kernel.
@@ -59,8 +53,8 @@ pub enum Source {
 }
 
 /// One fact: a value, or why there is none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 #[serde(untagged)]
 pub enum Fact {
     /// The value is known.
@@ -68,10 +62,8 @@ pub enum Fact {
         /// The value.
         v: Value,
         /// Its unit.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         u: Option<String>,
         /// Confidence, when that is less than full.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         quality: Option<Quality>,
         /// Where it was read: `ethtool-nl:RINGS_GET`, a file, or `import:` and the command.
         src: String,
@@ -81,7 +73,6 @@ pub enum Fact {
         /// Why not.
         absent: Absence,
         /// Error number of the kernel, where it gave one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
         /// Where it was expected.
         src: String,
@@ -89,8 +80,7 @@ pub enum Fact {
 }
 
 /// Confidence of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
     /// A number the kernel makes up for a device that has none, as the 10 Gbit/s of a veth pair.
@@ -102,8 +92,7 @@ pub enum Quality {
 }
 
 /// Why a fact has no value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Absence {
     /// The driver has no such operation.
@@ -125,8 +114,7 @@ pub enum Absence {
 }
 
 /// The value of a fact.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(untagged)]
 pub enum Value {
     /// A switch.
@@ -222,8 +210,7 @@ impl From<String> for Value {
 }
 
 /// One reading of a counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct Counter {
     /// The reading.
     pub v: u64,

@@ -4,7 +4,7 @@ mod ends;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::workload::{Pairing, Release, Shape, Workload};
 
@@ -15,8 +15,7 @@ pub use ends::{
 };
 
 /// Transport of the data streams. The control connection is always TCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// TCP, RFC 9293.
@@ -28,8 +27,7 @@ pub enum Transport {
 }
 
 /// Who sends, seen from the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Client to server.
@@ -41,8 +39,7 @@ pub enum Direction {
 }
 
 /// End condition of the measured part of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum EndCondition {
     /// After this time.
@@ -68,8 +65,7 @@ impl EndCondition {
 }
 
 /// A test, as both ends understand it after the parameters were exchanged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(default)]
 pub struct TestSpec {
     /// Transport of the data streams.
@@ -210,8 +206,7 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
 }
 
 /// Rate limits of one stream.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct Pacing {
     /// Target payload rate of each stream in bit/s, `None` for as fast as possible.
     pub rate_bps: Option<u64>,
@@ -224,8 +219,7 @@ pub struct Pacing {
 }
 
 /// Options set on every data socket. `None` leaves the kernel's default.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct SocketTuning {
     /// Send and receive buffer in bytes (`SO_SNDBUF`, `SO_RCVBUF`).
     pub window_bytes: Option<u32>,
@@ -248,8 +242,7 @@ pub struct SocketTuning {
 }
 
 /// System call by which a sender of a byte stream hands its bytes to the kernel.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum SendPath {
     /// Fastest known way among those that copy, as an application would.
@@ -291,8 +284,7 @@ impl SendPath {
 }
 
 /// Datagrams of which a UDP receiver reads the header.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
@@ -304,8 +296,7 @@ pub enum SequenceCheck {
 }
 
 /// Content of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
     /// Random bytes, the same for every block.
@@ -315,8 +306,7 @@ pub enum Payload {
 }
 
 /// UDP specifics.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct UdpOptions {
     /// Sequence numbers are 64 bits wide.
     pub counters_64bit: bool,
@@ -329,8 +319,7 @@ pub struct UdpOptions {
 }
 
 /// Sizes of a segmented or coalesced UDP buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct Segmentation {
     /// Bytes per datagram.
     pub datagram_bytes: u32,

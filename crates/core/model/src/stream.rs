@@ -2,18 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// Position of a stream in its test, in creation order from 0, the same number at both ends.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
 /// Role of this end on a stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamRole {
     /// This end sends.
@@ -24,8 +20,7 @@ pub enum StreamRole {
 }
 
 /// Direction of a stream, seen from the client.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Flow {
     /// Client to server.
@@ -36,8 +31,7 @@ pub enum Flow {
 }
 
 /// One data connection or UDP flow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Stream {
     /// Its position in the test.
     pub id: StreamId,
@@ -77,8 +71,7 @@ impl Stream {
 }
 
 /// Socket options as the kernel reports them after set-up.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct EffectiveOptions {
     /// `SO_SNDBUF` in bytes.
     pub send_buffer_bytes: Option<u32>,
@@ -89,8 +82,7 @@ pub struct EffectiveOptions {
 }
 
 /// A socket before it is used.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct SocketFacts {
     /// Options as the kernel reports them.
     pub effective: EffectiveOptions,
@@ -99,8 +91,7 @@ pub struct SocketFacts {
 }
 
 /// A listening socket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct ListenerFacts {
     /// First port.
     pub port: u16,
@@ -128,8 +119,7 @@ impl ListenerFacts {
 }
 
 /// A stream that was opened.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct StreamFacts {
     /// Number in reports, from 1. Both directions of a shared connection have the same.
     pub number: u32,

@@ -1,6 +1,6 @@
 //! The whole test: what each end saw of each stream.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::metrics::StreamMetrics;
 use crate::stream::{Flow, StreamId, StreamRole};
@@ -8,8 +8,7 @@ use crate::tcp_interval::TcpLimits;
 use crate::units::{ns_to_s, rate_bps};
 
 /// Result of a test, or of the part of it that happened.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Summary {
     /// Per stream, in stream order.
     pub streams: Vec<StreamSummary>,
@@ -31,8 +30,7 @@ pub struct Summary {
 }
 
 /// CPU use in percent of one core over the test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 pub struct CpuUsage {
     /// User and system.
     pub total_percent: f64,
@@ -43,8 +41,7 @@ pub struct CpuUsage {
 }
 
 /// One stream over the whole measured part.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct StreamSummary {
     /// The stream.
     pub id: StreamId,
@@ -82,8 +79,7 @@ impl StreamSummary {
 }
 
 /// One end's view of one stream, or of the sum of several.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 pub struct EndpointTotals {
     /// Payload bytes of the measured part.
     pub bytes: u64,
@@ -116,8 +112,7 @@ impl EndpointTotals {
 
 /// UDP counters of one end. `packets` and `lost` include the warm-up; the `omitted_*` fields are
 /// its share.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 pub struct UdpTotals {
     /// Sender: datagrams sent. Receiver: highest sequence number seen.
     pub packets: u64,
@@ -149,8 +144,7 @@ impl UdpTotals {
 }
 
 /// TCP facts of a sending end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 pub struct TcpSummary {
     /// Segments retransmitted in the measured part.
     pub retransmits: Option<u64>,
@@ -179,8 +173,7 @@ pub struct TcpSummary {
 }
 
 /// A file that was sent or received.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct FileSummary {
     /// Its name as given.
     pub name: String,

@@ -2,7 +2,7 @@
 
 mod result;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 pub use result::{
     Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective,
@@ -11,8 +11,7 @@ pub use result::{
 };
 
 /// Medians of the runs at one setting. `None` was not reported.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct SettingFacts {
     /// Streams.
     pub streams: u32,
@@ -46,8 +45,7 @@ pub struct SettingFacts {
 }
 
 /// The hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, Default)]
 pub struct Hosts {
     /// Cores the client may use.
     pub client_cores: Option<u32>,
@@ -58,8 +56,7 @@ pub struct Hosts {
 }
 
 /// Why a setting is worse than the best one, or what limits the best one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Reason {
     /// Its name for programs: `window-below-bdp`.
     #[serde(rename = "reason")]
@@ -83,8 +80,7 @@ impl Reason {
 }
 
 /// Names of reasons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReasonName {
     /// The sender reached the rate it was given.
@@ -110,8 +106,7 @@ pub enum ReasonName {
 }
 
 /// A window below the bandwidth-delay product.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct WindowDeficit {
     /// The window in bytes.
     pub window_bytes: u64,

@@ -1,10 +1,9 @@
 //! TCP facts of a sender over one reporting interval.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// TCP_INFO (tcp(7)) of a sender.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(default)]
 pub struct TcpInterval {
     /// Segments retransmitted in this interval.
@@ -33,8 +32,7 @@ pub struct TcpInterval {
 }
 
 /// Times of a sender in an interval, in µs. The kernel counts in ticks of some ms.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(default)]
 pub struct TcpLimits {
     /// With data to send or to be acknowledged.

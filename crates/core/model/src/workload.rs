@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// The part of a test specification that only some dialects can express.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Workload {
     /// Pairing of the two directions.
     pub pairing: Pairing,
@@ -62,8 +61,7 @@ pub struct Workload {
 }
 
 /// Releases of iperf 2 that differ on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Release {
     /// 2.1.8.
@@ -74,8 +72,7 @@ pub enum Release {
 }
 
 /// Pairing of the two directions of a bidirectional test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairing {
     /// Each direction has connections of its own, all opened by the client.
@@ -90,8 +87,7 @@ pub enum Pairing {
 }
 
 /// When and how much a sender writes.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// Block after block, as pacing allows.
@@ -123,8 +119,7 @@ pub enum Shape {
 }
 
 /// Frames on a fixed grid.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct Isochronous {
     /// Frames per second.
     pub frames_per_s: f64,
@@ -152,8 +147,7 @@ impl Isochronous {
 }
 
 /// Requests and replies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct BounceBack {
     /// Bytes of a request.
     pub request_bytes: u32,
@@ -192,8 +186,7 @@ impl BounceBack {
 }
 
 /// Streams that load the path while something else is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct WorkingLoad {
     /// Client to server.
     pub up: bool,
@@ -215,8 +208,7 @@ impl WorkingLoad {
 }
 
 /// A distribution of delays.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct HistogramSpec {
     /// Width of a bin in µs, at least 1.
     pub bin_width_us: u32,
@@ -241,8 +233,7 @@ impl HistogramSpec {
 }
 
 /// When the first byte is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
     /// At once.
@@ -264,8 +255,7 @@ pub enum Start {
 }
 
 /// Which parts of an address count up from stream to stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 pub struct FanOut {
     /// The destination address.
     pub destination_address: bool,

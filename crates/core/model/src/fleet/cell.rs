@@ -1,12 +1,11 @@
 //! Result of one task.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::{FleetMode, Task};
 
 /// A task with its result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Cell {
     /// The planned measurement.
     pub task: Task,
@@ -47,8 +46,7 @@ impl Cell {
 }
 
 /// Outcome of a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(rename_all = "snake_case")]
 pub enum CellOutcome {
     /// It reached its end.
@@ -58,29 +56,23 @@ pub enum CellOutcome {
 }
 
 /// Result of one test.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default)]
 pub struct Measurement {
     /// Payload that the sink received, in bit/s.
     pub goodput_bps: f64,
     /// The smaller of the highest rates that the links of both hosts support, in bit/s; absent
     /// where one is not known. A link that negotiated less than it supports is slow against it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_bps: Option<f64>,
     /// Retransmitted segments; absent of UDP and where the source does not report them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// Mean smoothed round-trip time in µs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<u64>,
     /// Busiest CPU of the source, 0..=1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_cpu: Option<f64>,
     /// Busiest CPU of the sink, 0..=1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink_cpu: Option<f64>,
     /// When it was to start and when it did; absent where the start was not agreed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<StartTimes>,
     /// Why its values need care.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -88,8 +80,7 @@ pub struct Measurement {
 }
 
 /// Start of a test in ns of the coordinator's monotonic clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct StartTimes {
     /// Planned.
     pub planned_ns: u64,
@@ -98,8 +89,7 @@ pub struct StartTimes {
 }
 
 /// Why a value needs care.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellFlag {
     /// More than the path can carry or the time allows; in no statistic.
@@ -118,8 +108,7 @@ pub enum CellFlag {
 }
 
 /// A task without a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct NotRun {
     /// Why, as a word.
     pub reason: NotRunReason,
@@ -139,8 +128,7 @@ impl NotRun {
 }
 
 /// Why a task has no result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotRunReason {
     /// One of its hosts has no control connection.

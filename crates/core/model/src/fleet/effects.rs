@@ -1,13 +1,12 @@
 //! Effects of hosts and pairs on the rates of a fleet.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::HostId;
 
 /// Effects of hosts and pairs on one path. Each effect is a ratio minus 1: −0.9 is a tenth of the
 /// reference rate.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct FleetEffects {
     /// Name of the path.
     pub path: String,
@@ -28,8 +27,7 @@ pub struct FleetEffects {
 }
 
 /// Effect of a host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct HostEffect {
     /// The host.
     pub host: HostId,
@@ -40,26 +38,23 @@ pub struct HostEffect {
 }
 
 /// Effect of one direction of a host.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Copy, Default)]
 pub struct EndEffect {
     /// Its best cell shows that it is as good as the reference.
     pub is_cleared: bool,
     /// The effect; 0 of a cleared end, absent where no cell to a cleared host decides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<f64>,
     /// Cells that decide it.
     pub cells: u32,
     /// Significance after correction for the number of tests; absent without an effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
     /// The effect is slow by both gates and the corrected significance.
     pub is_slow: bool,
 }
 
 /// A pair that is slower than both ends explain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct PairEffect {
     /// The source.
     pub source: HostId,
@@ -72,8 +67,7 @@ pub struct PairEffect {
 }
 
 /// Explanation of a slow pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PairSuspect {
     /// Both ends are cleared: the way between them.

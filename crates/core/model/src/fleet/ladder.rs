@@ -1,14 +1,11 @@
 //! Results of a ladder: several senders to one sink, or several sinks of one sender.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::HostId;
 
 /// Who sends in a ladder.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum LadderDirection {
     /// Several hosts send to one.
@@ -19,8 +16,8 @@ pub enum LadderDirection {
 }
 
 /// Steps of one level with a result, over all repetitions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct LadderRow {
     /// Who sends.
     #[serde(default)]
@@ -38,13 +35,10 @@ pub struct LadderRow {
     /// Median rate of each host in bit/s.
     pub hosts_bps: Vec<(HostId, f64)>,
     /// Index of fairness of the hosts; absent at level 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jain: Option<f64>,
     /// Retransmitted segments of all; absent where no source reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// Median round-trip time in µs; absent where no source reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<u64>,
 }
 
@@ -71,8 +65,7 @@ impl LadderRow {
 }
 
 /// Rates of the others with and without a suspect.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Poisoning {
     /// Median sum of the others with the suspect, in bit/s.
     pub with_bps: f64,

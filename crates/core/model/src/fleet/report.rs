@@ -1,6 +1,6 @@
 //! All results of a fleet run, as they are stored.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::{
     Cell, FleetEffects, FleetMode, HostId, LadderDirection, LadderRow, NotRun, PairDirection,
@@ -12,8 +12,7 @@ use crate::finding::Finding;
 pub const FLEET_SCHEMA: &str = "linerate.fleet/1";
 
 /// A run of a fleet with its findings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct FleetReport {
     /// Always [`FLEET_SCHEMA`].
     pub schema: String,
@@ -50,11 +49,10 @@ impl FleetReport {
 }
 
 /// Description of a fleet run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct FleetHeader {
     /// Id of the run; absent of a run that is not stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// Identity of the plan.
     pub plan: PlanHash,
@@ -75,7 +73,6 @@ pub struct FleetHeader {
     /// Seed of the plan.
     pub seed: u64,
     /// Why the run ended before all of its rounds; absent of a complete one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<NotRun>,
 }
 
@@ -100,16 +97,14 @@ impl FleetHeader {
 }
 
 /// A host of a fleet run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct FleetHost {
     /// Its id.
     pub id: HostId,
     /// Its rack, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rack: Option<String>,
     /// Speed of the link under test in bit/s, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_bps: Option<f64>,
     /// It is a server without an agent: its facts, CPU and clock are not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -129,8 +124,7 @@ impl FleetHost {
 }
 
 /// Which hosts exchange data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetTopology {
     /// Each with each other.
@@ -146,8 +140,7 @@ pub enum FleetTopology {
 }
 
 /// Effect of a host on the others of a ladder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct HostPoisoning {
     /// Who sends.
     #[serde(default)]

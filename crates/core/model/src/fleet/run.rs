@@ -1,13 +1,12 @@
 //! A run of a fleet in its record.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 use serde_json::Value;
 
 use super::{FleetReport, HostId, PlanHash};
 
 /// Data of a fleet run only. Its cells with a result are trials.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct FleetRun {
     /// Identity of the plan.
     pub plan: PlanHash,

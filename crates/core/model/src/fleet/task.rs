@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use linerate_macros::stored;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
@@ -14,8 +15,7 @@ const HASH_DIGITS: usize = 32;
 
 /// One test from one host to another. Whichever round it runs in, it is the same task. A copy
 /// shares the texts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq, PartialOrd, Ord, Hash)]
 pub struct Task {
     /// The host that sends.
     pub source: HostId,
@@ -45,8 +45,7 @@ impl Task {
 }
 
 /// Tests that start at the same time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct Round {
     /// Its tests.
     pub tasks: Vec<Task>,
@@ -62,10 +61,7 @@ impl Round {
 }
 
 /// Which tests may run at the same time.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum FleetMode {
     /// One pair at a time.
@@ -82,10 +78,7 @@ pub enum FleetMode {
 }
 
 /// True if the two directions of a pair run at the same time.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairDirection {
     /// Both at once.

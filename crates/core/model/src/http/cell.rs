@@ -1,14 +1,13 @@
 //! One point of the experiment: what was set, the runs of it, and their middle.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::units::payload_name;
 use super::{CellVerdict, EndpointStats, Flag, LoadResult};
 use crate::stored_name;
 
 /// Part of the experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Payloads at one number of connections.
@@ -24,8 +23,7 @@ pub enum Phase {
 }
 
 /// Identity of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 pub struct CellKey {
     /// Part of the experiment.
     pub phase: Phase,
@@ -60,8 +58,7 @@ impl CellKey {
 }
 
 /// End state of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// As planned.
@@ -73,8 +70,7 @@ pub enum RunState {
 }
 
 /// One run of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct CellRun {
     /// The cell.
     pub key: CellKey,
@@ -114,8 +110,7 @@ impl CellRun {
 }
 
 /// The middle of the finished runs of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 pub struct Medians {
     /// Runs it is made of.
     pub runs: u32,
@@ -154,8 +149,7 @@ pub struct Medians {
 }
 
 /// A cell with all that is known of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Cell {
     /// Which one.
     pub key: CellKey,

@@ -1,10 +1,9 @@
 //! Checks before an experiment.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// One of the two ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The load generator's host.
@@ -14,8 +13,7 @@ pub enum Side {
 }
 
 /// Outcome of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
     /// Enough.
@@ -31,8 +29,7 @@ pub enum CheckStatus {
 }
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct Check {
     /// Stable name, for instance `nofile.hard`.
     pub id: String,

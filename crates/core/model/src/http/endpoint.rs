@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use linerate_macros::stored;
 use serde::{Deserialize, Serialize};
 
 /// A part of a whole, 0 to 1.
 pub type Share = f64;
 
 /// A value that has a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct Peak {
     /// Largest value seen.
     pub peak: u64,
@@ -18,8 +18,7 @@ pub struct Peak {
 }
 
 /// Growth of one NIC's counters over the window, and what it can carry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct NicStats {
     /// Name of the device the traffic takes.
     pub device: String,
@@ -82,8 +81,7 @@ pub struct Counters {
 }
 
 /// One second of one end of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 pub struct EndpointSecond {
     /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
@@ -92,8 +90,7 @@ pub struct EndpointSecond {
 }
 
 /// One end of a run, from the beginning of its window to the end. What could not be read is absent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct EndpointStats {
     /// Length of the period.
     pub window_ns: u64,
@@ -187,8 +184,7 @@ pub struct EndpointStats {
 
 /// One sample of one end: changes since the last sample, and current values. What could not be read
 /// is absent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Reading {
     /// Number of it, from 1 without gaps.
     pub sequence: u64,

@@ -1,13 +1,12 @@
 //! Environment that makes a host comparable to itself on another day, and what the checks before an
 //! experiment need.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::Peak;
 
 /// One host as it is before an experiment. What could not be read is absent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Environment {
     /// Version of linerate there.
     pub version: String,
@@ -83,8 +82,7 @@ pub struct Environment {
 }
 
 /// Choice of local ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Ports {
     /// By the kernel as long as its range suffices, then explicit.

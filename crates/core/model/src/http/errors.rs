@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// One kind of failure; each is counted for itself, because each has another remedy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// The port is closed (`ECONNREFUSED`).
@@ -57,8 +56,7 @@ impl ErrorClass {
 }
 
 /// Count of one kind of failure.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq, Default)]
 pub struct ErrorCount {
     /// Times.
     pub count: u64,
@@ -67,8 +65,7 @@ pub struct ErrorCount {
 }
 
 /// Failures by kind; kinds that did not happen are absent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq, Default)]
 #[serde(transparent)]
 pub struct ErrorCounts(BTreeMap<ErrorClass, ErrorCount>);
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::{CellKey, ErrorClass, ErrorCounts, Flag, Medians, Mode, Peak, Share};
 
 /// The network between the hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// None: both endpoints are on one host.
@@ -26,8 +25,7 @@ pub enum Network {
 }
 
 /// Where a cell lies among those of its payload.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default)]
 pub struct Position {
     /// Past the knee: no faster, and with a longer latency.
     pub is_queueing: bool,
@@ -43,8 +41,7 @@ pub struct Position {
 
 /// One endpoint over the runs of a cell: the median of its shares, the largest of its peaks, the
 /// sum of its counters.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct EndpointFacts {
     /// CPUs of the host.
     pub cpus: Option<u32>,
@@ -87,8 +84,7 @@ pub struct EndpointFacts {
 }
 
 /// Facts of a cell; absent where they could not be measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct CellFacts {
     /// The cell.
     pub key: CellKey,

@@ -1,12 +1,11 @@
 //! Result of one run of the load generator.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::{ErrorCounts, NegotiatedProtocol};
 
 /// When a request is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Mode {
     /// Each connection sends its next request when the response before is complete. Its response
@@ -44,8 +43,7 @@ impl Mode {
 }
 
 /// Spread of the due times of an open loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// One every `1 / rate`.
@@ -55,8 +53,7 @@ pub enum Arrivals {
 }
 
 /// Outcome of the connections of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, Default)]
 pub struct Connections {
     /// Asked for.
     pub wanted: u64,
@@ -76,8 +73,7 @@ pub struct Connections {
 }
 
 /// A quantile, which may be known from below only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct Quantile {
     /// Nanoseconds.
     pub ns: u64,
@@ -98,8 +94,7 @@ impl Quantile {
 
 /// A distribution of times in nanoseconds. A quantile `q` stands only where at least ten values lie
 /// above it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Latency {
     /// Values.
     pub n: u64,
@@ -121,8 +116,7 @@ pub struct Latency {
 }
 
 /// One second of a run, warm-up included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, Default)]
 pub struct Second {
     /// Complete 2xx responses.
     pub ok: u64,
@@ -133,8 +127,7 @@ pub struct Second {
 }
 
 /// Something about a run that changes how far it can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
     /// The generator itself sent late although a connection was free: at the 99th percentile by
@@ -159,8 +152,7 @@ pub enum Flag {
 }
 
 /// Result of the load generator in one run, all threads and processes together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct LoadResult {
     /// Negotiated protocol; absent where no connection was established.
     #[serde(default = "plain_http1")]

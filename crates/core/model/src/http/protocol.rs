@@ -3,11 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// The protocol of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq, Default)]
 pub struct NegotiatedProtocol {
     /// Version of HTTP.
     pub http: HttpVersion,
@@ -17,8 +16,7 @@ pub struct NegotiatedProtocol {
 }
 
 /// Trusted certificates.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Those of an authority in the store of the client's host.
@@ -33,8 +31,7 @@ pub enum Trust {
 }
 
 /// A version of HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, Default)]
 pub enum HttpVersion {
     /// HTTP/1.1 (RFC 9112).
     #[default]
@@ -56,8 +53,7 @@ impl HttpVersion {
 }
 
 /// TLS as it was negotiated.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq, Default)]
 pub struct NegotiatedTls {
     /// Its version, such as `1.3`.
     pub version: String,

@@ -1,6 +1,6 @@
 //! A whole experiment, judged.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::{Cell, Check, Environment, NegotiatedProtocol};
 
@@ -8,8 +8,7 @@ use super::{Cell, Check, Environment, NegotiatedProtocol};
 pub const HTTP_SCHEMA: &str = "linerate.http/1";
 
 /// One TCP test without HTTP.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Baseline {
     /// The server sends.
     pub is_reverse: bool,
@@ -34,8 +33,7 @@ pub struct Baseline {
 }
 
 /// Segments that the server sent while the path was nearly idle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct LossWithoutLoad {
     /// Segments sent.
     pub segments: u64,
@@ -61,8 +59,7 @@ impl LossWithoutLoad {
 }
 
 /// One payload over numbers of connections.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Row {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -88,8 +85,7 @@ pub struct Row {
 }
 
 /// Memory against connections, fitted by least squares.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct MemoryLine {
     /// Bytes for each connection.
     pub bytes_per_connection: f64,
@@ -108,8 +104,7 @@ impl MemoryLine {
 }
 
 /// One number of idle connections.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct IdleStep {
     /// Connections wanted.
     pub wanted: u32,
@@ -146,8 +141,7 @@ impl IdleStep {
 }
 
 /// The idle steps and what they cost.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Idle {
     /// From few to many.
     pub steps: Vec<IdleStep>,
@@ -160,8 +154,7 @@ pub struct Idle {
 }
 
 /// Bound of the network for a payload.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct CeilingPoint {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -170,8 +163,7 @@ pub struct CeilingPoint {
 }
 
 /// Something that is met or not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct Pass {
     /// What, in words.
     pub what: String,
@@ -193,8 +185,7 @@ impl Pass {
 }
 
 /// A whole experiment, judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Study {
     /// `linerate.http/1`.
     pub schema: String,

@@ -1,12 +1,11 @@
 //! Limit of a cell.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::finding::{Confidence, Evidence, evidence_texts};
 
 /// Kinds of bottleneck, in the order in which they are checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictClass {
     /// The run is not valid.
@@ -38,8 +37,7 @@ pub enum VerdictClass {
 }
 
 /// One class that fits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Judgement {
     /// The class.
     pub class: VerdictClass,
@@ -63,8 +61,7 @@ impl Judgement {
 }
 
 /// Limit of a cell: the first class that fits, and the later ones.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct CellVerdict {
     /// The first that fits.
     pub primary: Judgement,

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::numbers::{digits, per_s, rate, scaled};
 
 /// One named figure of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the table below describes each")]
 pub enum MeasureName {

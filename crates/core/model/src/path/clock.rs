@@ -1,10 +1,9 @@
 //! Relation of the clocks of both ends.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// How two clocks were compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockMethod {
     /// Both ends read the clock of one kernel.
@@ -16,8 +15,7 @@ pub enum ClockMethod {
 }
 
 /// Relation of the other end's clock to this one's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct ClockEstimate {
     /// How it is known.
     pub method: ClockMethod,

@@ -1,46 +1,36 @@
 //! Distribution of a delay.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 /// Distribution of a delay, in ns. Percentiles are nearest-rank values of all samples, lost ones
 /// counted as infinite; one is absent with fewer than three samples beyond it, or where it would be
 /// infinite.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Copy, Default)]
 pub struct Delay {
     /// Samples that arrived.
     pub n: u64,
     /// Samples that did not.
     pub lost: u64,
     /// Smallest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ns: Option<i64>,
     /// Mean of those that arrived.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ns: Option<i64>,
     /// Mean of those that arrived without the largest 5 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trimmed_mean_ns: Option<i64>,
     /// 50 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<i64>,
     /// 90 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90_ns: Option<i64>,
     /// 95 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_ns: Option<i64>,
     /// 99 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<i64>,
     /// 99.9 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<i64>,
     /// Largest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
     /// The true values may be larger or smaller by this, beyond the resolution of the clocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<u64>,
 }
 

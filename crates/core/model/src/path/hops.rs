@@ -2,13 +2,12 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::PathDirection;
 
 /// Answers from one distance, as one end received them during a phase.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct HopAnswers {
     /// Time to live of the probes: 1 is the next router.
     pub ttl: u8,
@@ -43,16 +42,14 @@ impl HopAnswers {
 }
 
 /// A hop of the path, from one end.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default)]
 pub struct Hop {
     /// Number of the hop: 1 is the next router.
     pub hop: u8,
     /// Sender of the answers; absent of a hop that did not answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// Its name in the DNS, where names are wanted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Senders of answers to the probes of other flows: the path has branches here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,19 +58,14 @@ pub struct Hop {
     #[serde(default)]
     pub is_end: bool,
     /// Round trip without load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<HopRtt>,
     /// Under load from the server to the client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<HopRtt>,
     /// Under load from the client to the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<HopRtt>,
     /// Under load in both directions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub both: Option<HopRtt>,
     /// Largest packet that the router forwards, in bytes with the IP header, where it reported one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// MPLS labels with which probes reached it, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -85,8 +77,7 @@ pub struct Hop {
 }
 
 /// Round trips to a hop in one kind of phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct HopRtt {
     /// Probes sent; one whose answer was still awaited at the end is not counted.
     pub sent: u64,
@@ -116,8 +107,7 @@ impl Hop {
 
 /// Place of a queue that a load fills. Hops are numbered from the client: 0 is the client itself,
 /// and the last one is the server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct HopQueue {
     /// Direction of the load.
     pub direction: PathDirection,
@@ -132,8 +122,7 @@ pub struct HopQueue {
 }
 
 /// The hops of a path and what was found at them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct PathHops {
     /// As the client sees them; the last one is the server where that answered.
     #[serde(default, rename = "hops", skip_serializing_if = "Vec::is_empty")]

@@ -1,10 +1,9 @@
 //! Kinds of phases and directions of a path.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 /// Subject of a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseKind {
     /// MTU of each direction, and what becomes of DSCP and ECN.
@@ -98,8 +97,7 @@ impl PhaseKind {
 }
 
 /// Direction of data on a path, seen from the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum PathDirection {
     /// From the server to the client.

@@ -1,6 +1,6 @@
 //! Steering of a load while it runs.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::{Confidence, LoadSample};
 
@@ -48,8 +48,7 @@ pub trait RateControl {
 }
 
 /// Control of a load, and the part of it that counts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct LoadOutcome {
     /// Confidence of its rate and delays.
     pub confidence: Confidence,
@@ -68,8 +67,7 @@ pub struct LoadOutcome {
 }
 
 /// Why a load ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadEnd {
     /// Rate and responsiveness were stable.
@@ -83,8 +81,7 @@ pub enum LoadEnd {
 }
 
 /// Part of a load, since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 pub struct LoadWindow {
     /// Start in ns.
     pub start_ns: u64,

@@ -1,13 +1,12 @@
 //! A load: its rates, and the delays under it.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::Delay;
 use super::{LoadSample, PhaseKind, StreamTotals, SubflowRow};
 
 /// How far a figure can be trusted, draft-ietf-ippm-responsiveness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Fewer intervals than the moving average needs.
@@ -19,8 +18,7 @@ pub enum Confidence {
 }
 
 /// What the rate cannot exceed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct RateCeiling {
     /// Payload in bit/s.
     pub rate_bps: f64,
@@ -39,8 +37,8 @@ impl RateCeiling {
 }
 
 /// Load in one or both directions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct LoadPhase {
     /// `down`, `up` or `both`.
     pub kind: PhaseKind,
@@ -52,60 +50,42 @@ pub struct LoadPhase {
     /// Streams per direction at the end.
     pub streams: u32,
     /// Payload from server to client in bit/s, at its receiver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_bps: Option<f64>,
     /// Payload from client to server in bit/s, at its receiver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_bps: Option<f64>,
     /// The same with one stream, of a phase with one direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_stream_bps: Option<f64>,
     /// What the rate cannot exceed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<RateCeiling>,
     /// Segments that the client retransmitted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_retransmits: Option<u64>,
     /// Segments that the server retransmitted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_retransmits: Option<u64>,
     /// Round trip of UDP probes under load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Delay>,
     /// Increase of its median over that without load, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_p50_ns: Option<i64>,
     /// Delay above the smallest of its direction, client to server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_up: Option<Delay>,
     /// Delay above the smallest of its direction, server to client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_down: Option<Delay>,
     /// Responsiveness in round trips per minute, draft-ietf-ippm-responsiveness-09: mean of the
     /// next two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<f64>,
     /// Of probes over new connections.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm_foreign: Option<f64>,
     /// Of echoes in the load's own streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm_self: Option<f64>,
     /// Round trips per minute of the mean of both kinds of round trip, as goresponsiveness computes
     /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm_mean_rtt: Option<f64>,
     /// TCP handshakes under load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Delay>,
     /// TLS handshakes under load, per round trip.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Delay>,
     /// Echo over a new connection under load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<Delay>,
     /// Echo within the streams of the load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_band: Option<Delay>,
     /// UDP probes of further DSCPs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -124,7 +104,6 @@ pub struct LoadPhase {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rtt_series: Vec<(u64, Option<i64>)>,
     /// CPU time of both processes per second of the phase: this end, the other end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_cores: Option<(f64, Option<f64>)>,
 }
 

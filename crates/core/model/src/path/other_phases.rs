@@ -1,13 +1,13 @@
 //! Datagrams, requests and searches for the highest rate.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::Delay;
 use super::{LossByPlace, PathDirection, PhaseKind};
 
 /// Paced datagrams of one direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct Datagrams {
     /// `datagrams`, `pps` or `pace`.
     pub kind: PhaseKind,
@@ -18,7 +18,6 @@ pub struct Datagrams {
     /// IP packets that arrived, bit/s.
     pub received_bps: f64,
     /// Datagrams that arrived per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_per_s: Option<f64>,
     /// Datagrams by place.
     pub loss: LossByPlace,
@@ -26,25 +25,18 @@ pub struct Datagrams {
     /// those that arrived twice.
     pub reordered_share: f64,
     /// Largest number of later datagrams that arrived before one of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordering_extent: Option<u64>,
     /// Share that arrived more than once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate_share: Option<f64>,
     /// Most datagrams missing in a row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_loss_burst: Option<u64>,
     /// Jitter, RFC 3550, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<u64>,
     /// Lateness of sends against their schedule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Delay>,
     /// Gaps between datagrams that arrived.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Delay>,
     /// Most datagrams that arrived together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_train: Option<u64>,
 }
 
@@ -71,8 +63,8 @@ impl Datagrams {
 }
 
 /// Requests and responses.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct Transactions {
     /// `rr` or `crr`.
     pub kind: PhaseKind,
@@ -83,10 +75,8 @@ pub struct Transactions {
     /// From request to response.
     pub latency: Delay,
     /// CPU time of this process per transaction, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu_ns: Option<u64>,
     /// CPU time of the server's process per transaction, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_ns: Option<u64>,
 }
 
@@ -105,21 +95,18 @@ impl Transactions {
 }
 
 /// A search for the highest rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct RateLadder {
     /// `cps`, `pps` or `capacity`.
     pub kind: PhaseKind,
     /// Direction of datagrams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<PathDirection>,
     /// Highest clean rate: connections or datagrams per second, or bit/s of IP packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest: Option<f64>,
     /// Rates tried, and the share that failed.
     pub steps: Vec<(f64, f64)>,
     /// What limits it, one sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
 }
 

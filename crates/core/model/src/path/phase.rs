@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use linerate_macros::{sparse, stored};
 use serde::{Deserialize, Serialize};
 
 use super::{HopAnswers, LoadSample, PathDirection, PhaseKind, StreamTotals};
 
 /// Transport of a load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseTransport {
     /// TCP.
@@ -24,14 +24,13 @@ pub enum PhaseTransport {
 }
 
 /// Parameters of a phase that both ends agree on; sent to the server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct PhaseSpec {
     /// Subject of the measurement.
     pub kind: PhaseKind,
     /// Direction of the datagrams of `datagrams`, `pps`, `pace` and `capacity`; absent for other
     /// kinds, whose name is their direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<PathDirection>,
     /// Transport of the load or of the transactions.
     pub transport: PhaseTransport,
@@ -44,19 +43,15 @@ pub struct PhaseSpec {
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub duration_max: Duration,
     /// Rate of each direction in bit/s: payload of a stream, IP packets of datagrams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// New connections per second of a step of `cps`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections_per_s: Option<u64>,
     /// UDP payload of a datagram in bytes; 0 without datagrams.
     #[serde(default)]
     pub datagram_bytes: u32,
     /// Most bytes per direction that the phase moves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
     /// Congestion control of the server's streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// DSCP of load and probes, 0 to 63.
     #[serde(default)]
@@ -68,13 +63,11 @@ pub struct PhaseSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hops: bool,
     /// Requests and responses of `rr` and `crr`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<TransactionSpec>,
 }
 
 /// Sizes of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct TransactionSpec {
     /// Bytes of a request.
     pub request_bytes: u32,
@@ -127,8 +120,7 @@ pub struct ConcurrentProbes {
 
 /// Datagrams of one direction by the place where they were lost. The parts add up to what is
 /// missing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct LossByPlace {
     /// Datagrams that the program handed to its kernel.
     pub sent: u64,
@@ -149,8 +141,8 @@ pub struct LossByPlace {
 }
 
 /// Measurements of one end in a phase.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default)]
 pub struct EndpointPhase {
     /// Length of the phase at this end in ns.
     pub elapsed_ns: u64,
@@ -185,43 +177,31 @@ pub struct EndpointPhase {
     #[serde(default)]
     pub longest_loss_burst: u64,
     /// Jitter of the datagrams that arrived, RFC 3550 section 6.4.1, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<u64>,
     /// Drops of the receiving socket (`SK_MEMINFO_DROPS`, sock_diag(7)).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u64>,
     /// Drops of NIC and packet backlog of this host meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_drops: Option<u64>,
     /// Drops of the queueing discipline of this host meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc_drops: Option<u64>,
     /// Connections that this host dropped meanwhile because an accept queue was full
     /// (`ListenOverflows`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_queue_drops: Option<u64>,
     /// Connections that this host dropped meanwhile because a queue of half-open ones was full
     /// (`TCPReqQFullDrop`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syn_queue_drops: Option<u64>,
     /// Packets that connection tracking of this host dropped meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conntrack_drops: Option<u64>,
     /// Lateness of sends against their schedule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<super::Delay>,
     /// Gaps between datagrams that arrived.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<super::Delay>,
     /// Most datagrams that arrived together: at most a tenth of their gap apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_train: Option<u64>,
     /// Completed transactions of a client; may be more than the samples that are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
     /// Most other tests that a server ran at the same time until the end of the phase; absent of a
     /// client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent_max: Option<u32>,
     /// CPU time of this process meanwhile, ns.
     #[serde(default)]
@@ -235,8 +215,7 @@ pub struct EndpointPhase {
 }
 
 /// Outcome of datagrams of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeSignal {
     /// The sending host's own interface has this MTU.
@@ -250,8 +229,7 @@ pub enum SizeSignal {
 }
 
 /// Largest IP packet of one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 pub struct SizeResult {
     /// In bytes with the IP header.
     pub mtu: u32,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::PathHops;
 use super::PhaseKind;
@@ -18,8 +18,8 @@ use super::{Delay, Profile};
 pub const PATH_SCHEMA: &str = "linerate.path/1";
 
 /// How good a path is, and between whom. Absent values have a reason in [`PathReport::absent`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct PathReport {
     /// Always [`PATH_SCHEMA`].
     pub schema: String,
@@ -35,29 +35,24 @@ pub struct PathReport {
     pub bytes_received: u64,
     /// Most tests of the server at the same time, this one not counted; absent where the server
     /// does not report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent_max: Option<u32>,
     /// Number of times that the control connection was re-established.
     pub resumed: u32,
     /// The other end.
     pub target: PathTarget,
     /// Relation of the two clocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockEstimate>,
     /// Largest packets.
     #[serde(default)]
     pub size: PathMtu,
     /// What becomes of DSCP and ECN.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marks: Option<Marks>,
     /// Hops of the path, and the queues at them.
     #[serde(flatten)]
     pub path: PathHops,
     /// Without load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleDelays>,
     /// What only a STAMP session shows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<StampResult>,
     /// Under load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,10 +67,8 @@ pub struct PathReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladders: Vec<RateLadder>,
     /// By how much the load delays others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grade: Option<Grade>,
     /// Quality of a call, ITU-T G.107.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<CallQuality>,
     /// What could not be measured and why. The keys are those of [`absent`](super::absent) or names
     /// of phases.
@@ -114,8 +107,7 @@ impl PathReport {
 }
 
 /// Whether an examination reached its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PathState {
     /// All phases.
@@ -125,32 +117,24 @@ pub enum PathState {
 }
 
 /// Delays without load.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default)]
 pub struct IdleDelays {
     /// Round trip of UDP probes, or of what [`PathReport::grade`] names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Delay>,
     /// Client to server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_up: Option<Delay>,
     /// Server to client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_down: Option<Delay>,
     /// TCP handshakes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Delay>,
     /// TLS handshakes, per round trip.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Delay>,
     /// Echo over a new connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<Delay>,
     /// Jitter of the probes, RFC 3550, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<u64>,
     /// Round trips per minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<f64>,
     /// Round trips over time, as those of [`LoadPhase::rtt_series`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -158,8 +142,7 @@ pub struct IdleDelays {
 }
 
 /// What measured a delay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
     /// UDP probes of linerate.
@@ -173,8 +156,7 @@ pub enum ProbeKind {
 }
 
 /// By how much load delays others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct Grade {
     /// `A+`, `A`, `B`, `C`, `D` or `F`.
     pub letter: String,
@@ -206,13 +188,11 @@ impl Grade {
 
 /// Quality of a call with G.711 and packet loss concealment, ITU-T G.107: mean opinion score, 1 to
 /// 4.5.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Copy, Default)]
 pub struct CallQuality {
     /// Without load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_mos: Option<f64>,
     /// Under load, the worse direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaded_mos: Option<f64>,
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::{PhaseKind, PhaseTransport};
 
 /// Bounds of an examination in time and data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// About 11 s: idle, down, up.
@@ -23,8 +22,7 @@ pub enum Profile {
 }
 
 /// The examination of a path, resolved.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(default)]
 pub struct PathSpec {
     /// Time and data.

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 /// The other end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct PathTarget {
     /// As the user named it.
     pub host: String,
@@ -19,15 +19,12 @@ pub struct PathTarget {
     /// Protocol of the control connection.
     pub dialect: Dialect,
     /// Program of the other end as it names itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// What is known of the server's identity.
     pub identity: Identity,
     /// Fingerprint of its key: `sha256:…`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// Time of the TCP handshake of the control connection, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_ns: Option<u64>,
 }
 
@@ -49,8 +46,7 @@ impl PathTarget {
 }
 
 /// Protocol of an examination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// `linerate/1`.
@@ -66,8 +62,7 @@ pub enum Dialect {
 }
 
 /// What is known of the server's identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
     /// Its key is the one of earlier tests.

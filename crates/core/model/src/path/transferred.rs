@@ -2,14 +2,13 @@
 
 use std::net::SocketAddr;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::PathDirection;
 use crate::interval::TcpInterval;
 
 /// Bytes of a phase's load so far, read ten times a second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 pub struct LoadSample {
     /// Since the start of the phase, ns.
     pub at_ns: u64,
@@ -23,8 +22,7 @@ pub struct LoadSample {
 }
 
 /// Bytes of one stream.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct StreamTotals {
     /// Number of the stream in its phase.
     pub stream: u32,
@@ -51,8 +49,7 @@ pub struct StreamTotals {
 }
 
 /// One subflow of a Multipath TCP connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct SubflowRow {
     /// Number of the stream.
     pub stream: u32,

@@ -1,39 +1,35 @@
 //! Which program made a run, and what is known of the hosts.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use crate::snapshot::Snapshot;
 
 /// Which program made a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default, Eq)]
 pub struct Origin {
     /// Its name: `linerate`, `iperf3`, `iperf`.
     pub tool: String,
     /// Its version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The command line as typed, without passwords and tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
     /// Where it was imported from; absent of a run that was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Import>,
 }
 
 /// The document a run was imported from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Eq)]
 pub struct Import {
     /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`.
     pub format: String,
     /// Name of the file, without its directories.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// SHA-256 of the canonical document, hexadecimal.
     pub sha256: String,
     /// Equal for every report of one test by one end, also when it is cut off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Facts that were not read, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,8 +50,8 @@ impl Import {
 }
 
 /// Between which hosts a run was made.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default, Eq)]
 pub struct RunPath {
     /// Hash of both hosts and the interfaces between them; equal for all runs of one path.
     pub key: String,
@@ -63,10 +59,8 @@ pub struct RunPath {
     /// specification.
     pub spec_key: String,
     /// Name of the client's host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// The server as the user named it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Addresses of the data, client first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,21 +68,18 @@ pub struct RunPath {
 }
 
 /// One host of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct HostPart {
     /// `client`, `server` or `here`; of a fleet the id of the host.
     pub role: String,
     /// Its name.
     pub name: String,
     /// First 16 bytes of a SHA-256 of its machine id (machine-id(5)), hexadecimal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_key: Option<String>,
     /// SHA-256 of its settings, hexadecimal; equal while they do not change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts_key: Option<String>,
     /// Its settings and counters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Box<Snapshot>>,
     /// The other end runs on the same host.
     #[serde(default)]

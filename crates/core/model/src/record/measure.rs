@@ -1,13 +1,12 @@
 //! One measured value of a trial and its direction.
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use crate::measure::MeasureName;
 use crate::stream::Flow;
 
 /// One figure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct Measure {
     /// Which.
     pub name: MeasureName,
@@ -37,8 +36,7 @@ impl Measure {
 }
 
 /// Direction of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Client to server.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use linerate_macros::{sparse, stored};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Measure, RunState, Way};
@@ -16,8 +17,8 @@ use crate::stream::Stream;
 use crate::summary::Summary;
 
 /// One repetition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct Trial {
     /// Its number in the run, from 0.
     pub no: u32,
@@ -33,7 +34,6 @@ pub struct Trial {
     /// Its end state.
     pub state: RunState,
     /// Why it did not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Start in ns since the start of the run.
     pub started_ns: u64,
@@ -49,7 +49,6 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
     /// Everything else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
 }
 
@@ -206,8 +205,7 @@ impl Serialize for Series {
 }
 
 /// Subject of a series.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesOf {
     /// The stream with this number.
@@ -257,8 +255,7 @@ impl Times {
 }
 
 /// Everything of a trial that is neither a measure nor a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// A throughput test.
@@ -272,8 +269,7 @@ pub enum Detail {
 }
 
 /// Everything of a throughput test but its intervals, which are series.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct TestDetail {
     /// Who tested what with whom; of a test that failed before it was agreed, what was planned.
     pub header: TestHeader,
@@ -292,8 +288,7 @@ pub struct TestDetail {
 }
 
 /// One event of a test, or several of a kind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(rename_all = "snake_case")]
 pub enum TestStep {
     /// The test was agreed: the header.

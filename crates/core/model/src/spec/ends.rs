@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::stored;
 
 use super::TestSpec;
 use crate::PortRange;
 use crate::policy::ServerPolicy;
 
 /// Address family the user insists on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressFamily {
     /// IPv4 only.
@@ -34,8 +33,7 @@ pub struct BindSpec {
 }
 
 /// Keepalive of the control connection (tcp(7)). Zero leaves the kernel's default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Default, Eq)]
 pub struct Keepalive {
     /// Idle seconds before the first probe (`TCP_KEEPIDLE`).
     pub idle_s: u32,

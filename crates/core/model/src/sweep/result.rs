@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
+use linerate_macros::{sparse, stored};
 
 use super::Reason;
 use crate::numbers::Interval;
@@ -14,8 +14,8 @@ use crate::numbers::Interval;
 pub type SettingLevels = BTreeMap<String, String>;
 
 /// A sweep and what it found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct Sweep {
     /// The plan.
     pub plan: SweepPlan,
@@ -28,10 +28,8 @@ pub struct Sweep {
     /// Time and data that it took.
     pub cost: Cost,
     /// Cores the client may use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cores: Option<u32>,
     /// Cores of the server, where it reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cores: Option<u32>,
     /// The answer.
     pub answer: Recommendation,
@@ -39,19 +37,15 @@ pub struct Sweep {
     pub factors: Vec<FactorResult>,
     /// Share of a run's bytes that was on the way at its end, at the setting that is ahead: the
     /// round-trip time over the duration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_share: Option<f64>,
     /// Measured part of the last runs in seconds, where the path needed longer ones than planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_time_s: Option<u32>,
     /// Late values of one setting over early ones, where all settings changed alike and that can
     /// hardly be chance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_ratio: Option<f64>,
     /// The time ran out before everything planned had been run.
     pub is_cut_short: bool,
     /// Why it ended early, when it did for another reason than time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
 }
 
@@ -78,8 +72,7 @@ impl Sweep {
 }
 
 /// The plan and the server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct SweepPlan {
     /// The server as the user named it.
     pub host: String,
@@ -136,8 +129,7 @@ impl SweepPlan {
 }
 
 /// A factor and its levels.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct PlannedFactor {
     /// Its name.
     pub name: String,
@@ -156,8 +148,7 @@ impl PlannedFactor {
 }
 
 /// Objective of a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// Most received bits per second.
@@ -191,8 +182,7 @@ impl Objective {
 }
 
 /// When it was run, and between which hosts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default, Eq)]
 pub struct Provenance {
     /// Start in UTC, as RFC 3339 writes it.
     pub started_at: String,
@@ -203,17 +193,14 @@ pub struct Provenance {
 }
 
 /// A host and its software. `None` was not reported.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Default, Eq)]
 pub struct HostIdentity {
     /// Its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The program that ran the tests, with its version where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Release of its kernel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
 }
 
@@ -240,8 +227,7 @@ impl fmt::Display for HostIdentity {
 }
 
 /// Runs and time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy)]
 pub struct Cost {
     /// Runs.
     pub runs: u64,
@@ -257,8 +243,7 @@ impl Cost {
 }
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 #[serde(rename_all = "kebab-case")]
 pub enum Recommendation {
     /// Use this.
@@ -295,8 +280,7 @@ impl Recommendation {
 }
 
 /// A setting that is ahead of the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Leader {
     /// Its levels.
     pub setting: SettingLevels,
@@ -322,8 +306,8 @@ impl Leader {
 }
 
 /// Result of one factor, with the others constant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored]
 pub struct FactorResult {
     /// Its name.
     pub name: String,
@@ -345,11 +329,9 @@ pub struct FactorResult {
     #[serde(default)]
     pub ties: Vec<usize>,
     /// Place of the tie that loads the path clearly less, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lighter: Option<usize>,
     /// Most by which another level may be better, as a share of the advised one; absent of too few
     /// runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess_max: Option<f64>,
     /// Confidence that no other level is better by more than twice the tolerance, 0 to 1.
     pub confidence: f64,
@@ -393,8 +375,7 @@ impl FactorResult {
 }
 
 /// A level at which every run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Eq)]
 pub struct FailedLevel {
     /// As on a command line.
     pub level: String,
@@ -416,8 +397,7 @@ impl FailedLevel {
 }
 
 /// One level and the medians of its runs.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Default)]
 pub struct Level {
     /// As on a command line, `auto` for what the system chooses.
     pub label: String,
@@ -438,51 +418,39 @@ pub struct Level {
 }
 
 /// Metrics of a run, or medians of several. `None` was not reported.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[sparse]
+#[stored(Copy, Default)]
 pub struct RunMetrics {
     /// Received payload in bit/s.
     pub received_bps: f64,
     /// Payload that the sender passed to its system, in bit/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_bps: Option<f64>,
     /// CPU time of the client in percent of one core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_client_percent: Option<f64>,
     /// CPU time of the server in percent of one core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_server_percent: Option<f64>,
     /// Retransmitted segments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<f64>,
     /// Retransmitted segments per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits_per_s: Option<f64>,
     /// Mean smoothed round-trip time in µs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<f64>,
     /// Share of the received payload that one round-trip time carries: so much may be on the way
     /// when a run ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_share: Option<f64>,
     /// Largest window that the receiver announced, in bytes, mean of the streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_bytes: Option<f64>,
     /// Share of the time in which senders waited for the receiver's window, mean of the streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_limited_share: Option<f64>,
     /// Share of the time in which senders waited for room in their send buffers, mean of the
     /// streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_limited_share: Option<f64>,
     /// Lost datagrams in percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_percent: Option<f64>,
 }
 
 /// Which side of the plateau.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored(Copy, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum PlateauSide {
     /// Less than the plateau.
@@ -494,8 +462,7 @@ pub enum PlateauSide {
 }
 
 /// Where it is worse, and why.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[stored]
 pub struct Degradation {
     /// On which side.
     pub side: PlateauSide,
