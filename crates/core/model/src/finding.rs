@@ -414,7 +414,7 @@ pub struct ReadTest {
 
 /// A whole diagnosis.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
     pub schema: String,
@@ -475,22 +475,8 @@ impl Diagnosis {
     pub fn new(verdict: Verdict) -> Self {
         Self {
             schema: DOCTOR_SCHEMA.to_owned(),
-            hosts: Vec::new(),
             verdict,
-            findings: Vec::new(),
-            ruled_out: Vec::new(),
-            not_evaluated: Vec::new(),
-            loss: Vec::new(),
-            drops: Vec::new(),
-            work: Vec::new(),
-            work_unknown: Vec::new(),
-            tests: Vec::new(),
-            placement: Vec::new(),
-            differences: None,
-            comparison: None,
-            unread: Vec::new(),
-            unread_count: 0,
-            unread_subjects: Vec::new(),
+            ..Self::default()
         }
     }
 }

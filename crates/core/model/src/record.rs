@@ -179,7 +179,7 @@ pub enum RunKind {
 }
 
 /// End state of a run.
-#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// All of it.
@@ -198,6 +198,7 @@ pub enum RunState {
     #[serde(alias = "crashed")]
     Ended,
     /// It is not over.
+    #[default]
     Running,
 }
 

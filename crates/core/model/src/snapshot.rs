@@ -16,7 +16,7 @@ pub const SNAPSHOT_SCHEMA: &str = "linerate.snapshot/1";
 
 /// A host at an instant.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct Snapshot {
     /// Always [`SNAPSHOT_SCHEMA`].
     pub schema: String,
@@ -43,10 +43,11 @@ pub struct Snapshot {
 }
 
 /// Where the facts of a snapshot come from.
-#[stored(Copy, Eq)]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Read from the running kernel.
+    #[default]
     Live,
     /// Read from pasted text; what was not pasted is unknown.
     Import,
@@ -250,14 +251,8 @@ impl Snapshot {
         Self {
             schema: SNAPSHOT_SCHEMA.to_owned(),
             host: host.into(),
-            taken_at: None,
-            monotonic_ns: None,
-            boot_id: None,
-            kernel: None,
-            privileged: None,
             source,
-            facts: BTreeMap::new(),
-            counters: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

@@ -50,7 +50,7 @@ impl FleetReport {
 
 /// Description of a fleet run.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct FleetHeader {
     /// Id of the run; absent of a run that is not stored.
     pub run_id: Option<String>,
@@ -81,17 +81,11 @@ impl FleetHeader {
     /// apart.
     pub fn new(plan: PlanHash, hosts: Vec<FleetHost>, topology: FleetTopology) -> Self {
         Self {
-            run_id: None,
             plan,
             hosts,
             topology,
-            mode: FleetMode::default(),
-            direction: PairDirection::default(),
             is_control_shared: true,
-            rounds: 0,
-            elapsed_ns: 0,
-            seed: 0,
-            ended: None,
+            ..Self::default()
         }
     }
 }
@@ -124,10 +118,11 @@ impl FleetHost {
 }
 
 /// Which hosts exchange data.
-#[stored(Eq)]
+#[stored(Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetTopology {
     /// Each with each other.
+    #[default]
     Mesh,
     /// A list of pairs.
     Pairs,

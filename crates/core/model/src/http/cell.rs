@@ -7,10 +7,11 @@ use super::{CellVerdict, EndpointStats, Flag, LoadResult};
 use crate::stored_name;
 
 /// Part of the experiment.
-#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Payloads at one number of connections.
+    #[default]
     Payload,
     /// Payloads by connections.
     Matrix,
@@ -23,7 +24,7 @@ pub enum Phase {
 }
 
 /// Identity of a cell.
-#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 pub struct CellKey {
     /// Part of the experiment.
     pub phase: Phase,
@@ -58,7 +59,7 @@ impl CellKey {
 }
 
 /// End state of a run.
-#[stored(Copy, Eq)]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// As planned.
@@ -66,11 +67,12 @@ pub enum RunState {
     /// Ended before its time; its statistics are kept and not used.
     Aborted,
     /// Not made: see [`CellRun::reason`].
+    #[default]
     Skipped,
 }
 
 /// One run of a cell.
-#[stored]
+#[stored(Default)]
 pub struct CellRun {
     /// The cell.
     pub key: CellKey,
@@ -99,12 +101,7 @@ impl CellRun {
             key,
             repeat,
             state,
-            reason: None,
-            started_unix_ms: 0,
-            load: None,
-            client: EndpointStats::default(),
-            server: None,
-            flags: Vec::new(),
+            ..Self::default()
         }
     }
 }

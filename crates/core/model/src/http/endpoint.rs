@@ -18,7 +18,7 @@ pub struct Peak {
 }
 
 /// Growth of one NIC's counters over the window, and what it can carry.
-#[stored(Eq)]
+#[stored(Default, Eq)]
 pub struct NicStats {
     /// Name of the device the traffic takes.
     pub device: String,
@@ -47,15 +47,7 @@ impl NicStats {
     pub fn new(device: impl Into<String>) -> Self {
         Self {
             device: device.into(),
-            is_loopback: false,
-            link_bps: None,
-            mtu_bytes: None,
-            rx_bytes: 0,
-            tx_bytes: 0,
-            rx_packets: 0,
-            tx_packets: 0,
-            drops: 0,
-            errors: 0,
+            ..Self::default()
         }
     }
 }

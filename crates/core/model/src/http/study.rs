@@ -185,7 +185,7 @@ impl Pass {
 }
 
 /// A whole experiment, judged.
-#[stored]
+#[stored(Default)]
 pub struct Study {
     /// `linerate.http/1`.
     pub schema: String,
@@ -241,24 +241,8 @@ impl Study {
         Self {
             schema: HTTP_SCHEMA.to_owned(),
             target: target.into(),
-            started_unix_ms: 0,
-            elapsed_ns: 0,
-            seed: 0,
             plan: plan.into(),
-            protocol: Vec::new(),
-            is_complete: false,
-            checks: Vec::new(),
-            client: Environment::default(),
-            server: None,
-            baseline: Vec::new(),
-            cells: Vec::new(),
-            ceiling: Vec::new(),
-            ceiling_missing: None,
-            rows: Vec::new(),
-            idle: None,
-            passes: Vec::new(),
-            sentences: [None, None, None],
-            notes: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 use linerate_macros::stored;
 
 /// Subject of a phase.
-#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseKind {
     /// MTU of each direction, and what becomes of DSCP and ECN.
@@ -11,6 +11,7 @@ pub enum PhaseKind {
     /// Hops of the path from both ends, without load.
     Hops,
     /// Delays without load.
+    #[default]
     Idle,
     /// Load from the server to the client.
     Down,
@@ -97,10 +98,11 @@ impl PhaseKind {
 }
 
 /// Direction of data on a path, seen from the client.
-#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
+#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum PathDirection {
     /// From the server to the client.
+    #[default]
     Down,
     /// From the client to the server.
     Up,

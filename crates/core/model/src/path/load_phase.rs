@@ -6,10 +6,11 @@ use super::Delay;
 use super::{LoadSample, PhaseKind, StreamTotals, SubflowRow};
 
 /// How far a figure can be trusted, draft-ietf-ippm-responsiveness.
-#[stored(Copy, Eq, PartialOrd, Ord)]
+#[stored(Copy, Default, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Fewer intervals than the moving average needs.
+    #[default]
     Low,
     /// Rate or responsiveness had not become stable, or other tests ran beside it.
     Medium,
@@ -38,7 +39,7 @@ impl RateCeiling {
 
 /// Load in one or both directions.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct LoadPhase {
     /// `down`, `up` or `both`.
     pub kind: PhaseKind,
@@ -109,36 +110,11 @@ pub struct LoadPhase {
 
 impl LoadPhase {
     /// A load that has measured nothing yet.
-    pub const fn new(kind: PhaseKind, confidence: Confidence) -> Self {
+    pub fn new(kind: PhaseKind, confidence: Confidence) -> Self {
         Self {
             kind,
             confidence,
-            deviations: Vec::new(),
-            streams: 0,
-            down_bps: None,
-            up_bps: None,
-            single_stream_bps: None,
-            ceiling: None,
-            up_retransmits: None,
-            down_retransmits: None,
-            rtt: None,
-            added_p50_ns: None,
-            queue_up: None,
-            queue_down: None,
-            rpm: None,
-            rpm_foreign: None,
-            rpm_self: None,
-            rpm_mean_rtt: None,
-            tcp: None,
-            tls: None,
-            echo: None,
-            in_band: None,
-            by_dscp: Vec::new(),
-            stream_info: Vec::new(),
-            subflows: Vec::new(),
-            series: Vec::new(),
-            rtt_series: Vec::new(),
-            cpu_cores: None,
+            ..Self::default()
         }
     }
 }

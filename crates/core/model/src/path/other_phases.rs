@@ -7,7 +7,7 @@ use super::{LossByPlace, PathDirection, PhaseKind};
 
 /// Paced datagrams of one direction.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct Datagrams {
     /// `datagrams`, `pps` or `pace`.
     pub kind: PhaseKind,
@@ -42,22 +42,12 @@ pub struct Datagrams {
 
 impl Datagrams {
     /// Datagrams of which nothing but their loss is known.
-    pub const fn new(kind: PhaseKind, direction: PathDirection, loss: LossByPlace) -> Self {
+    pub fn new(kind: PhaseKind, direction: PathDirection, loss: LossByPlace) -> Self {
         Self {
             kind,
             direction,
-            sent_bps: 0.0,
-            received_bps: 0.0,
-            received_per_s: None,
             loss,
-            reordered_share: 0.0,
-            reordering_extent: None,
-            duplicate_share: None,
-            longest_loss_burst: None,
-            jitter_ns: None,
-            lateness: None,
-            gaps: None,
-            longest_train: None,
+            ..Self::default()
         }
     }
 }

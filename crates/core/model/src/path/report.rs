@@ -19,7 +19,7 @@ pub const PATH_SCHEMA: &str = "linerate.path/1";
 
 /// How good a path is, and between whom. Absent values have a reason in [`PathReport::absent`].
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct PathReport {
     /// Always [`PATH_SCHEMA`].
     pub schema: String,
@@ -83,36 +83,20 @@ impl PathReport {
             schema: PATH_SCHEMA.to_owned(),
             state,
             profile,
-            elapsed_ns: 0,
-            bytes_sent: 0,
-            bytes_received: 0,
-            concurrent_max: None,
-            resumed: 0,
             target,
-            clock: None,
-            size: PathMtu::default(),
-            marks: None,
-            path: PathHops::default(),
-            idle: None,
-            stamp: None,
-            phases: Vec::new(),
-            datagrams: Vec::new(),
-            transactions: Vec::new(),
-            ladders: Vec::new(),
-            grade: None,
-            voice: None,
-            absent: BTreeMap::new(),
+            ..Self::default()
         }
     }
 }
 
 /// Whether an examination reached its end.
-#[stored(Copy, Eq)]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PathState {
     /// All phases.
     Complete,
     /// The user ended it, or a phase failed.
+    #[default]
     Partial,
 }
 

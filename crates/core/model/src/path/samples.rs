@@ -5,10 +5,11 @@ use serde::Serialize;
 use super::PhaseKind;
 
 /// Kind of a probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleKind {
     /// The datagram or connection that [`super::ProbeKind`] of the report names.
+    #[default]
     Probe,
     /// TCP handshake of a new connection.
     TcpHandshake,
@@ -24,7 +25,7 @@ pub enum SampleKind {
 
 /// All probes of one kind in one phase: columns of the same length, in the order in which the
 /// probes left.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SampleSeries {
     /// The phase.
     pub phase: PhaseKind,
@@ -48,15 +49,11 @@ pub struct SampleSeries {
 
 impl SampleSeries {
     /// A series without probes.
-    pub const fn new(phase: PhaseKind, kind: SampleKind) -> Self {
+    pub fn new(phase: PhaseKind, kind: SampleKind) -> Self {
         Self {
             phase,
             kind,
-            dscp: None,
-            sent_ns: Vec::new(),
-            rtt_ns: Vec::new(),
-            up_ns: Vec::new(),
-            down_ns: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use linerate_macros::{sparse, stored};
 
 /// The other end.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct PathTarget {
     /// As the user named it.
     pub host: String,
@@ -37,19 +37,17 @@ impl PathTarget {
             address: address.to_string(),
             family: if address.is_ipv6() { "ipv6" } else { "ipv4" }.to_owned(),
             dialect,
-            program: None,
-            identity: Identity::Unproven,
-            fingerprint: None,
-            connect_ns: None,
+            ..Self::default()
         }
     }
 }
 
 /// Protocol of an examination.
-#[stored(Copy, Eq)]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// `linerate/1`.
+    #[default]
     Native,
     /// That of iperf3; what only linerate measures is absent.
     Iperf3,
@@ -62,7 +60,7 @@ pub enum Dialect {
 }
 
 /// What is known of the server's identity.
-#[stored(Copy, Eq)]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
     /// Its key is the one of earlier tests.
@@ -74,5 +72,6 @@ pub enum Identity {
     /// First contact; the key is remembered.
     New,
     /// Nothing.
+    #[default]
     Unproven,
 }

@@ -49,7 +49,7 @@ pub struct StreamTotals {
 }
 
 /// One subflow of a Multipath TCP connection.
-#[stored]
+#[stored(Default)]
 pub struct SubflowRow {
     /// Number of the stream.
     pub stream: u32,
@@ -78,11 +78,7 @@ impl SubflowRow {
             stream,
             local: local.into(),
             remote: remote.into(),
-            bytes: 0,
-            share: 0.0,
-            rtt_us: 0,
-            retransmits: 0,
-            is_backup: None,
+            ..Self::default()
         }
     }
 }

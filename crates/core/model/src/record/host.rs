@@ -21,7 +21,7 @@ pub struct Origin {
 
 /// The document a run was imported from.
 #[sparse]
-#[stored(Eq)]
+#[stored(Default, Eq)]
 pub struct Import {
     /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`.
     pub format: String,
@@ -41,10 +41,8 @@ impl Import {
     pub fn new(format: impl Into<String>, sha256: impl Into<String>) -> Self {
         Self {
             format: format.into(),
-            name: None,
             sha256: sha256.into(),
-            key: None,
-            notes: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -69,7 +67,7 @@ pub struct RunPath {
 
 /// One host of a run.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct HostPart {
     /// `client`, `server` or `here`; of a fleet the id of the host.
     pub role: String,
@@ -92,10 +90,7 @@ impl HostPart {
         Self {
             role: role.into(),
             name: name.into(),
-            host_key: None,
-            facts_key: None,
-            snapshot: None,
-            is_same_host: false,
+            ..Self::default()
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::summary::Summary;
 
 /// One repetition.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct Trial {
     /// Its number in the run, from 0.
     pub no: u32,
@@ -56,18 +56,9 @@ impl Trial {
     /// A trial that reached its end after this time, without anything measured.
     pub fn complete(elapsed_ns: u64) -> Self {
         Self {
-            no: 0,
-            repeat: 0,
-            factors: BTreeMap::new(),
-            is_warm_up: false,
             state: RunState::Complete,
-            reason: None,
-            started_ns: 0,
             elapsed_ns,
-            flags: Vec::new(),
-            measures: Vec::new(),
-            series: Vec::new(),
-            detail: None,
+            ..Self::default()
         }
     }
 

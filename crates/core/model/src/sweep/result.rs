@@ -72,7 +72,7 @@ impl Sweep {
 }
 
 /// The plan and the server.
-#[stored]
+#[stored(Default)]
 pub struct SweepPlan {
     /// The server as the user named it.
     pub host: String,
@@ -108,17 +108,8 @@ impl SweepPlan {
         Self {
             host: host.into(),
             port,
-            is_udp: false,
-            is_reverse: false,
             objective,
-            factors: Vec::new(),
-            seed: 0,
-            repetitions: 0,
-            time_s: 0,
-            omit_s: 0,
-            budget_ns: 0,
-            confidence: 0.0,
-            tolerance: 0.0,
+            ..Self::default()
         }
     }
 
@@ -148,10 +139,11 @@ impl PlannedFactor {
 }
 
 /// Objective of a sweep.
-#[stored(Copy, Eq)]
+#[stored(Copy, Default, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// Most received bits per second.
+    #[default]
     Throughput,
     /// Most received bits per second of runs that lose less than 0.1 % of the datagrams.
     LowLoss,
