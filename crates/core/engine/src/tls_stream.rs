@@ -30,14 +30,14 @@ pub(crate) struct TlsStream {
     /// Bytes of the peer that precede the session and have not arrived.
     skipped: usize,
     /// Bytes of messages that have been received, and all bytes that have been sent.
-    pub(crate) moved: Moved,
+    pub moved: Moved,
 }
 
 /// Bytes on the wire.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Moved {
-    pub(crate) received_bytes: u64,
-    pub(crate) sent_bytes: u64,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
 }
 
 enum Session {

@@ -10,11 +10,11 @@ pub(crate) const NO_DATE: &str = " ";
 /// A page of the manual.
 pub(crate) struct ManualPage {
     /// Its name without the section.
-    pub(crate) name: String,
+    pub name: String,
     /// Its section.
-    pub(crate) section: u8,
+    pub section: u8,
     /// The page in the roff language of man(7).
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Begins a section.

@@ -12,23 +12,23 @@ use linerate_model::spec::ClientSpec;
 #[cfg_attr(not(feature = "full"), expect(dead_code))]
 pub(crate) struct Requests<'a> {
     /// The program in messages.
-    pub(crate) program: &'a str,
+    pub program: &'a str,
     /// Labels of a record.
-    pub(crate) record: Option<&'a str>,
+    pub record: Option<&'a str>,
     /// Limits.
-    pub(crate) expect: Option<&'a str>,
+    pub expect: Option<&'a str>,
     /// A terminal view shows the test.
-    pub(crate) tui: bool,
+    pub tui: bool,
     /// The report goes to a file.
-    pub(crate) is_to_file: bool,
+    pub is_to_file: bool,
 }
 
 /// End of the test of a client.
 #[cfg_attr(not(feature = "full"), expect(dead_code))]
 pub(crate) struct Ended {
-    pub(crate) outcome: Outcome,
-    pub(crate) is_interrupted: bool,
-    pub(crate) diagnosis: Option<Diagnosis>,
+    pub outcome: Outcome,
+    pub is_interrupted: bool,
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// Runs the test of a client, whose report goes to `output`, with what it requests besides.

@@ -15,12 +15,12 @@ use serde::{Deserialize, Deserializer};
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedServer {
     /// Host name or address.
-    pub(crate) address: String,
+    pub address: String,
     /// Its port or ports.
     #[serde(default, deserialize_with = "port")]
-    pub(crate) port: Option<PortRange>,
+    pub port: Option<PortRange>,
     /// Protocol that is demanded; without it the server's first bytes decide.
-    pub(crate) protocol: Option<ServerProtocol>,
+    pub protocol: Option<ServerProtocol>,
 }
 
 /// Protocol of a server.

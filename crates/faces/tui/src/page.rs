@@ -22,7 +22,7 @@ pub(crate) enum Tone {
 
 /// A screen in the making.
 pub(crate) struct Page {
-    pub(crate) view: View,
+    pub view: View,
     lines: Vec<Line<'static>>,
 }
 

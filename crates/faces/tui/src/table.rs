@@ -8,11 +8,11 @@ use crate::page::{Page, Tone};
 /// taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
-    pub(crate) head: &'static str,
-    pub(crate) width: usize,
-    pub(crate) is_right: bool,
+    pub head: &'static str,
+    pub width: usize,
+    pub is_right: bool,
     /// Columns with small numbers are taken first.
-    pub(crate) order: usize,
+    pub order: usize,
 }
 
 impl Column {

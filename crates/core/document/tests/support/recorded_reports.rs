@@ -16,10 +16,10 @@ use serde::de::DeserializeOwned;
 #[derive(Deserialize)]
 pub(crate) struct Recording {
     /// Name of its recorded file.
-    pub(crate) name: String,
-    pub(crate) tests: Vec<RecordedTest>,
+    pub name: String,
+    pub tests: Vec<RecordedTest>,
     /// The failure that ended it between two tests.
-    pub(crate) interrupt: Option<Failure>,
+    pub interrupt: Option<Failure>,
 }
 
 /// The events that make the recorded output of one test.
@@ -27,10 +27,10 @@ pub(crate) struct Recording {
 pub(crate) struct RecordedTest {
     /// Port and test number in the banner of a server.
     #[serde(default)]
-    pub(crate) port: u16,
+    pub port: u16,
     #[serde(default)]
-    pub(crate) number: u32,
-    pub(crate) events: Vec<Event>,
+    pub number: u32,
+    pub events: Vec<Event>,
 }
 
 pub(crate) fn fixtures() -> PathBuf {

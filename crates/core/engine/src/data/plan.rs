@@ -5,46 +5,46 @@
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PlanFacts {
     /// CPUs that workers may use; 0 where the kernel does not report them.
-    pub(crate) cpus: usize,
+    pub cpus: usize,
     /// Streams that this end sends.
-    pub(crate) sent: usize,
+    pub sent: usize,
     /// Streams that it receives.
-    pub(crate) received: usize,
+    pub received: usize,
     /// Senders keep a rate, and sleep until the next portion is due.
-    pub(crate) has_rate: bool,
+    pub has_rate: bool,
     /// The kernel paces what senders write, by timers: BBR does.
-    pub(crate) has_pacing_timers: bool,
+    pub has_pacing_timers: bool,
     /// Senders to byte streams make short calls without pauses between them.
-    pub(crate) makes_short_calls: bool,
+    pub makes_short_calls: bool,
     /// Receivers read large blocks from byte streams.
-    pub(crate) receives_large_blocks: bool,
+    pub receives_large_blocks: bool,
     /// Workers may use one CPU, and segments of what is received arrived there before the start.
-    pub(crate) arrives_on_only_cpu: bool,
+    pub arrives_on_only_cpu: bool,
     /// The CPU time of the workers is a result of the test.
-    pub(crate) measures_cpu: bool,
+    pub measures_cpu: bool,
 }
 
 /// Threads of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadPlan {
-    pub(crate) senders: GroupSize,
-    pub(crate) receivers: GroupSize,
+    pub senders: GroupSize,
+    pub receivers: GroupSize,
     /// Receivers where data arrives on all CPUs of the workers.
-    pub(crate) receivers_on_all_cpus: usize,
+    pub receivers_on_all_cpus: usize,
     /// One thread sends and receives in turns.
-    pub(crate) takes_turns: bool,
+    pub takes_turns: bool,
     /// Senders become as few as the CPUs of their receiver.
-    pub(crate) gathers_senders: bool,
+    pub gathers_senders: bool,
     /// Receivers may poll.
-    pub(crate) may_spin: bool,
+    pub may_spin: bool,
 }
 
 /// Number of threads of a role that has enough streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GroupSize {
-    pub(crate) initial: usize,
+    pub initial: usize,
     /// Most of them, once those that run have no idle time.
-    pub(crate) max: usize,
+    pub max: usize,
 }
 
 /// A sender without a rate always has work: more of them than CPUs only take the CPU from each

@@ -9,26 +9,26 @@ use linerate_model::path::HopAnswers;
 /// A probe that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HopProbe {
-    pub(super) ttl: u8,
+    pub ttl: u8,
     /// Flow that it belongs to: 0 is the first one.
-    pub(super) flow: usize,
+    pub flow: usize,
     /// Number in the payload.
-    pub(super) sequence: u64,
+    pub sequence: u64,
 }
 
 /// An answer to a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HopAnswer {
     /// Flow whose socket received it.
-    pub(super) flow: usize,
+    pub flow: usize,
     /// Number in the quoted payload; absent where the router quotes no payload (RFC 792 demands 8
     /// bytes behind the IP header, which are those of UDP).
-    pub(super) sequence: Option<u64>,
-    pub(super) from: IpAddr,
+    pub sequence: Option<u64>,
+    pub from: IpAddr,
     /// The other end answered.
-    pub(super) is_end: bool,
-    pub(super) received_ns: u64,
-    pub(super) mpls_labels: Vec<u32>,
+    pub is_end: bool,
+    pub received_ns: u64,
+    pub mpls_labels: Vec<u32>,
 }
 
 /// The trace of a path from one end. It finds the hops first, and then measures each of them.

@@ -21,24 +21,24 @@ pub(crate) struct StreamCounters {
     jitter_bits: AtomicU64,
     jitter_resets: AtomicU64,
     /// Observations that are not counters.
-    pub(crate) observations: Observations,
+    pub observations: Observations,
 }
 
 /// One reading of [`StreamCounters`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Counts {
     /// Payload bytes moved.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Complete blocks written, or successful reads.
-    pub(crate) blocks: u64,
+    pub blocks: u64,
     /// UDP: datagrams sent, or the highest sequence number seen.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// UDP receiver: datagrams missing below the highest sequence number.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// UDP receiver: datagrams that came late or twice.
-    pub(crate) out_of_order: u64,
+    pub out_of_order: u64,
     /// UDP receiver: smoothed interarrival jitter in s.
-    pub(crate) jitter_s: f64,
+    pub jitter_s: f64,
 }
 
 impl StreamCounters {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 #[derive(Default)]
 pub(crate) struct Observations {
     /// Lateness of paced portions; only for streams with a rate.
-    pub(crate) lateness: Option<Histogram>,
+    pub lateness: Option<Histogram>,
     zerocopy_calls: AtomicU64,
     copied_calls: AtomicU64,
 }

@@ -240,12 +240,12 @@ impl Sampler {
 
 /// Totals of this end of a stream.
 pub(crate) struct StreamTotals<'a> {
-    pub(crate) stream: &'a Stream,
-    pub(crate) counted: EndpointTotals,
+    pub stream: &'a Stream,
+    pub counted: EndpointTotals,
     /// Data that reached the receiving end in the measured time; `None` where this end cannot know.
-    pub(crate) delivered: Option<EndpointTotals>,
-    pub(crate) tcp: Option<TcpSummary>,
-    pub(crate) metrics: Option<StreamMetrics>,
+    pub delivered: Option<EndpointTotals>,
+    pub tcp: Option<TcpSummary>,
+    pub metrics: Option<StreamMetrics>,
 }
 
 impl SampledStream {

@@ -43,26 +43,26 @@ struct IntervalEnds {
 /// Samples of reads. `None` and empty series were not measured.
 #[derive(Clone, Default)]
 pub(crate) struct Samples {
-    pub(crate) reads: Option<ReadCounts>,
-    pub(crate) writes: Option<WriteCounts>,
-    pub(crate) datagrams_received: Option<u64>,
+    pub reads: Option<ReadCounts>,
+    pub writes: Option<WriteCounts>,
+    pub datagrams_received: Option<u64>,
     /// One-way delays in s.
-    pub(crate) one_way: Spread,
-    pub(crate) burst_bytes: u64,
+    pub one_way: Spread,
+    pub burst_bytes: u64,
     /// Times in s from the first byte of a burst to the last, and the sum of the periods between
     /// bursts.
-    pub(crate) burst_transfer: Spread,
-    pub(crate) burst_periods_s: f64,
-    pub(crate) write_times: Spread,
-    pub(crate) round_trips: Spread,
-    pub(crate) out: Spread,
-    pub(crate) back: Spread,
-    pub(crate) asymmetry: Spread,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) frames: Option<FrameCounts>,
-    pub(crate) frame_delay: Spread,
-    pub(crate) bins: Vec<HistogramBins>,
+    pub burst_transfer: Spread,
+    pub burst_periods_s: f64,
+    pub write_times: Spread,
+    pub round_trips: Spread,
+    pub out: Spread,
+    pub back: Spread,
+    pub asymmetry: Spread,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+    pub frames: Option<FrameCounts>,
+    pub frame_delay: Spread,
+    pub bins: Vec<HistogramBins>,
 }
 
 /// Counts per bin of a histogram that is being filled.

@@ -51,9 +51,9 @@ impl TestTime {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// Clients before it.
-    pub(crate) ahead: usize,
+    pub ahead: usize,
     /// Expected wait.
-    pub(crate) wait: Duration,
+    pub wait: Duration,
 }
 
 /// The decision on a client whose test is not known yet.

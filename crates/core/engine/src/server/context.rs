@@ -24,15 +24,15 @@ use crate::error::{EngineError, Operation};
 
 /// Lent to a dialect whenever it acts.
 pub(crate) struct ServerContext<'a> {
-    pub(crate) access: AccessList,
+    pub access: AccessList,
     facts: FactsAccess,
-    pub(crate) admission: Admission,
+    pub admission: Admission,
     /// Connections whose test is not known yet. A dialect removes those that it has read or closed.
-    pub(crate) pending_limit: PendingLimit,
-    pub(crate) listeners: Listeners,
-    pub(crate) udp: UdpListener,
-    pub(crate) stats: ServerStats,
-    pub(crate) out: &'a mut dyn ServerReporter,
+    pub pending_limit: PendingLimit,
+    pub listeners: Listeners,
+    pub udp: UdpListener,
+    pub stats: ServerStats,
+    pub out: &'a mut dyn ServerReporter,
     pub(super) closing: ClosingConnections,
     pub(super) epoll: Epoll,
     next_id: u64,

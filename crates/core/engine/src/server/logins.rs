@@ -17,7 +17,7 @@ use super::limits::login_guard::{LoginGuard, refusal_delay};
 pub(crate) struct Logins {
     pool: BlockingPool<Login, CheckedLogin>,
     queue: AddressQueue<Login>,
-    pub(crate) guard: LoginGuard,
+    pub guard: LoginGuard,
 }
 
 /// User and password of a client.

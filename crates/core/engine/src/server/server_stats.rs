@@ -13,8 +13,8 @@ use crate::data::run::TestRun;
 /// Payload bytes of one test.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ByteTotals {
-    pub(crate) received_bytes: u64,
-    pub(crate) sent_bytes: u64,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
 }
 
 impl ByteTotals {

@@ -8,12 +8,12 @@ use crate::server::limits::requirements::TURN_BYTES;
 #[derive(Clone, Copy)]
 pub(crate) struct IntakeLimits {
     /// Ciphertext of one turn, so that the other connections of the event loop have theirs.
-    pub(crate) turn_bytes: usize,
+    pub turn_bytes: usize,
     /// Units per second on the average. A unit is one TLS record or 1 KiB of records, whichever is
     /// more: a record of one byte costs a decryption as well.
-    pub(crate) units_per_s: u32,
+    pub units_per_s: u32,
     /// Units that may arrive at once.
-    pub(crate) burst_units: u32,
+    pub burst_units: u32,
 }
 
 /// Limits of a server, per connection: a message of 16 KiB, and eight of them per second. Clients

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 /// One recorded test.
 pub(crate) struct Capture {
     /// Release and mode, for example `wire-218/tcp_X`.
-    pub(crate) name: String,
-    pub(crate) client: Vec<Call>,
-    pub(crate) server: Vec<Call>,
+    pub name: String,
+    pub client: Vec<Call>,
+    pub server: Vec<Call>,
 }
 
 /// A call that moved data.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     /// It sent, as opposed to received.
-    pub(crate) is_sent: bool,
+    pub is_sent: bool,
     /// Descriptor.
-    pub(crate) fd: u32,
+    pub fd: u32,
     /// Bytes that were moved.
-    pub(crate) len: usize,
+    pub len: usize,
     /// The first of them, up to 160.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl Capture {

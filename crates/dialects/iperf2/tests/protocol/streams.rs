@@ -11,16 +11,16 @@ use proptest::prelude::*;
 
 /// Two machines and the bytes between them.
 pub(crate) struct Pair {
-    pub(crate) now: Instant,
-    pub(crate) client: StreamClient,
-    pub(crate) server: StreamServer,
+    pub now: Instant,
+    pub client: StreamClient,
+    pub server: StreamServer,
     /// Bytes that arrive at once.
-    pub(crate) segment: usize,
-    pub(crate) client_actions: Vec<Action>,
-    pub(crate) server_actions: Vec<Action>,
+    pub segment: usize,
+    pub client_actions: Vec<Action>,
+    pub server_actions: Vec<Action>,
     /// Bytes behind headers.
-    pub(crate) client_data: Vec<u8>,
-    pub(crate) server_data: Vec<u8>,
+    pub client_data: Vec<u8>,
+    pub server_data: Vec<u8>,
 }
 
 const SECOND: Duration = Duration::from_secs(1);

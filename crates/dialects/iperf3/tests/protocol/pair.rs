@@ -16,28 +16,28 @@ type Outcome = Result<(), Failure>;
 
 /// Two machines and the bytes between them.
 pub(crate) struct Pair {
-    pub(crate) now: Instant,
-    pub(crate) client: Client,
-    pub(crate) server: Option<Server>,
-    pub(crate) policy: Policy,
+    pub now: Instant,
+    pub client: Client,
+    pub server: Option<Server>,
+    pub policy: Policy,
     /// All bytes of each side.
-    pub(crate) client_sent: Vec<u8>,
-    pub(crate) server_sent: Vec<u8>,
+    pub client_sent: Vec<u8>,
+    pub server_sent: Vec<u8>,
     /// Part of it that has arrived.
-    pub(crate) server_received: usize,
-    pub(crate) client_received: usize,
+    pub server_received: usize,
+    pub client_received: usize,
     /// Bytes that arrive at once.
-    pub(crate) segment: usize,
-    pub(crate) client_actions: Vec<String>,
-    pub(crate) server_actions: Vec<String>,
-    pub(crate) client_outcome: Option<Outcome>,
-    pub(crate) server_outcome: Option<Outcome>,
+    pub segment: usize,
+    pub client_actions: Vec<String>,
+    pub server_actions: Vec<String>,
+    pub client_outcome: Option<Outcome>,
+    pub server_outcome: Option<Outcome>,
     /// Counters of the engines.
-    pub(crate) client_results: Results,
-    pub(crate) server_results: Results,
+    pub client_results: Results,
+    pub server_results: Results,
     /// The engines do their part.
-    pub(crate) client_obeys: bool,
-    pub(crate) server_obeys: bool,
+    pub client_obeys: bool,
+    pub server_obeys: bool,
 }
 
 impl Pair {

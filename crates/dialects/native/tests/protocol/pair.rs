@@ -16,26 +16,26 @@ const SERVER_PROOF: [u8; 32] = [1; 32];
 
 /// Two machines, the bytes between them, and owners that do their part.
 pub(crate) struct Pair {
-    pub(crate) now: Instant,
-    pub(crate) client: client::Machine,
-    pub(crate) server: server::Machine,
+    pub now: Instant,
+    pub client: client::Machine,
+    pub server: server::Machine,
     /// A further connection whose first message has not arrived.
     incoming: Option<server::Machine>,
     to_server: Vec<u8>,
     to_client: Vec<u8>,
     /// Bytes that arrive at once.
-    pub(crate) segment: usize,
+    pub segment: usize,
     /// Actions at each end, in the order of the actions; sent bytes are left out.
-    pub(crate) client_log: Vec<String>,
-    pub(crate) server_log: Vec<String>,
+    pub client_log: Vec<String>,
+    pub server_log: Vec<String>,
     /// Messages of the server.
-    pub(crate) server_frames: u32,
-    pub(crate) closed: Option<CloseReason>,
+    pub server_frames: u32,
+    pub closed: Option<CloseReason>,
     /// The owners react.
-    pub(crate) client_obeys: bool,
-    pub(crate) server_obeys: bool,
+    pub client_obeys: bool,
+    pub server_obeys: bool,
     /// The network lets new connections pass.
-    pub(crate) is_reachable: bool,
+    pub is_reachable: bool,
     phases_left: u32,
 }
 

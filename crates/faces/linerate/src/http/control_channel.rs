@@ -61,7 +61,7 @@ pub(super) struct OpenChannel {
     server: Server,
     key: Option<String>,
     /// Warnings for the operator.
-    pub(super) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl OpenChannel {

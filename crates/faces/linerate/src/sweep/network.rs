@@ -42,7 +42,7 @@ pub(crate) struct Network<'a> {
     spec: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
     interrupts: &'a dyn Interrupts,
-    pub(crate) progress: crate::Progress,
+    pub progress: crate::Progress,
     started: Instant,
     length: RunLength,
     /// Port of the first run with a result.
@@ -50,8 +50,8 @@ pub(crate) struct Network<'a> {
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
     log: RunLog,
-    pub(crate) has_result: bool,
-    pub(crate) is_interrupted: bool,
+    pub has_result: bool,
+    pub is_interrupted: bool,
     /// The server did not answer the first run, or refused it.
     pub(super) is_unreachable: bool,
     /// Takes a trial of every run.

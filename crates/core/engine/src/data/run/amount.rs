@@ -10,8 +10,8 @@ use crate::data::worker::{RunControl, Target};
 
 /// The amount of a `-n` or `-k` test, for the directions this end sends and receives.
 pub(super) struct Amount {
-    pub(super) budget: Option<Arc<Budget>>,
-    pub(super) target: Option<Arc<Target>>,
+    pub budget: Option<Arc<Budget>>,
+    pub target: Option<Arc<Target>>,
 }
 
 impl Amount {

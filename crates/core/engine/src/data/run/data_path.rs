@@ -12,20 +12,20 @@ use crate::measure::observations::Histogram;
 /// Strategy of byte streams at the end of a test.
 #[derive(Clone, Copy)]
 pub(super) struct StrategyUsed {
-    pub(super) strategy: IoStrategy,
+    pub strategy: IoStrategy,
     /// Trials that led to it; `None` when nothing was left open.
-    pub(super) trials: Option<u32>,
+    pub trials: Option<u32>,
     /// The most a sender's socket held unsent, in bytes; absent where the host's default held.
-    pub(super) unsent_limit_bytes: Option<u32>,
+    pub unsent_limit_bytes: Option<u32>,
     /// Threads of each role; absent when they have ended.
-    pub(super) threads: Option<ThreadsUsed>,
+    pub threads: Option<ThreadsUsed>,
 }
 
 /// Threads that moved the data at the end of a test.
 #[derive(Clone, Copy)]
 pub(super) struct ThreadsUsed {
-    pub(super) senders: usize,
-    pub(super) receivers: usize,
+    pub senders: usize,
+    pub receivers: usize,
 }
 
 impl ThreadsUsed {

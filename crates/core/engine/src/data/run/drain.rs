@@ -18,7 +18,7 @@ pub(crate) struct Drain {
     silence: IdleTimeout,
     period_ns: u64,
     /// When to call [`Self::is_over`] next.
-    pub(crate) poll_ns: u64,
+    pub poll_ns: u64,
     deadline_ns: u64,
 }
 

@@ -13,30 +13,30 @@ use crate::measure::counters::StreamCounters;
 /// Settings of a run, fixed before it starts.
 #[derive(Default)]
 pub(crate) struct RunSettings {
-    pub(crate) spec: TestSpec,
-    pub(crate) local: LocalOptions,
+    pub spec: TestSpec,
+    pub local: LocalOptions,
     /// This end decides when the test ends (clients do).
-    pub(crate) decides_end: bool,
+    pub decides_end: bool,
     /// CPU for the workers.
-    pub(crate) cpu: Option<u32>,
+    pub cpu: Option<u32>,
     /// Streams begin and end one by one; what happens to one leaves the others alone.
-    pub(crate) independent: bool,
+    pub independent: bool,
     /// Intervals are those of the grid; what is left at the end is the last one, up to the end of
     /// each stream.
-    pub(crate) keeps_grid: bool,
+    pub keeps_grid: bool,
     /// The CPU time of the workers is a result of the test, so none is spent to wait: a receiver
     /// that spins looks saturated.
-    pub(crate) measures_cpu: bool,
+    pub measures_cpu: bool,
     /// Headers of datagrams; `None` in a dialect that builds the pumps of its flows.
-    pub(crate) datagrams: Option<DatagramFormat>,
+    pub datagrams: Option<DatagramFormat>,
 }
 
 /// Inputs of a pump.
 pub(crate) struct PumpInputs {
-    pub(crate) fd: Arc<OwnedFd>,
-    pub(crate) counters: Arc<StreamCounters>,
+    pub fd: Arc<OwnedFd>,
+    pub counters: Arc<StreamCounters>,
     /// When the test began, monotonic ns.
-    pub(crate) start_ns: u64,
+    pub start_ns: u64,
 }
 
 /// Makes the pump of a stream when its data is to flow.

@@ -30,7 +30,7 @@ pub(super) struct Slot {
 /// Natural logarithms of challenger over current strategy.
 #[derive(Debug)]
 pub(super) struct Pair {
-    pub(super) rate: f64,
+    pub rate: f64,
     cpu: f64,
 }
 

@@ -25,9 +25,9 @@ use crate::random::Sequence;
 /// Settings that the user left open.
 pub(super) struct Adjustable {
     /// Blocks per send call in the order of the trials; the test begins with the first.
-    pub(super) blocks: &'static [u16],
+    pub blocks: &'static [u16],
     /// Waits of receivers in the order of the trials.
-    pub(super) receive_waits: &'static [ReceiveWait],
+    pub receive_waits: &'static [ReceiveWait],
 }
 
 /// The comparison of strategies during one test.

@@ -14,7 +14,7 @@ pub(crate) struct Scratch {
     headers: Option<RecvBatch>,
     /// Most bytes that one call of a pump moves; those that work in larger units move at least one.
     /// `usize::MAX` for no such limit.
-    pub(crate) room_bytes: usize,
+    pub room_bytes: usize,
 }
 
 /// Room for one receive call. It stays in the second-level cache beside what is read; larger

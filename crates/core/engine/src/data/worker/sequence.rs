@@ -43,6 +43,6 @@ pub(crate) enum DatagramKind {
 /// The datagram headers of a dialect.
 #[derive(Clone, Copy)]
 pub(crate) struct DatagramFormat {
-    pub(crate) writer: fn(&TestSpec) -> Box<dyn SequenceWriter>,
-    pub(crate) reader: fn(&TestSpec) -> Box<dyn SequenceReader>,
+    pub writer: fn(&TestSpec) -> Box<dyn SequenceWriter>,
+    pub reader: fn(&TestSpec) -> Box<dyn SequenceReader>,
 }

@@ -17,15 +17,15 @@ use crate::wait::{WaitError, family, first_address, pause, wait};
 
 /// A socket on its way to being connected.
 pub(super) struct Unconnected {
-    pub(super) fd: OwnedFd,
-    pub(super) remote: SocketAddr,
-    pub(super) refused: Vec<String>,
+    pub fd: OwnedFd,
+    pub remote: SocketAddr,
+    pub refused: Vec<String>,
 }
 
 /// A connected socket.
 pub(super) struct Connected {
-    pub(super) fd: OwnedFd,
-    pub(super) took: Duration,
+    pub fd: OwnedFd,
+    pub took: Duration,
 }
 
 /// Default connect timeout.

@@ -26,36 +26,36 @@ use crate::send_buffer::SendBuffer;
 
 /// A connection or flow.
 pub(super) struct Connection {
-    pub(super) fd: Arc<OwnedFd>,
-    pub(super) machine: Machine,
+    pub fd: Arc<OwnedFd>,
+    pub machine: Machine,
     /// Number in reports.
-    pub(super) number: u32,
+    pub number: u32,
     /// The server opened it.
-    pub(super) is_back: bool,
+    pub is_back: bool,
     /// Most bytes of one read: the block length of this end, whatever the client writes.
     read_len_bytes: u32,
-    pub(super) spec: TestSpec,
+    pub spec: TestSpec,
     /// The client's header; its datagrams carry it.
-    pub(super) header: Option<Header>,
-    pub(super) origin: Origin,
-    pub(super) local: SocketAddr,
-    pub(super) remote: SocketAddr,
-    pub(super) connect_us: Option<u32>,
-    pub(super) peer_version: Option<String>,
+    pub header: Option<Header>,
+    pub origin: Origin,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub connect_us: Option<u32>,
+    pub peer_version: Option<String>,
     /// When a server accepted the connection, on the monotonic clock.
-    pub(super) accepted_ns: Option<u64>,
+    pub accepted_ns: Option<u64>,
     /// Datagrams that arrived before there was a worker, and when.
-    pub(super) early: Vec<(Vec<u8>, u64)>,
-    pub(super) sender: Option<DirectionState>,
-    pub(super) receiver: Option<DirectionState>,
+    pub early: Vec<(Vec<u8>, u64)>,
+    pub sender: Option<DirectionState>,
+    pub receiver: Option<DirectionState>,
     /// Its streams were announced.
-    pub(super) is_open: bool,
-    pub(super) flow_totals: Option<SharedFlowTotals>,
+    pub is_open: bool,
+    pub flow_totals: Option<SharedFlowTotals>,
     /// Counts of the server.
-    pub(super) report: Option<FinalReport>,
-    pub(super) closed: Option<Result<(), Failure>>,
+    pub report: Option<FinalReport>,
+    pub closed: Option<Result<(), Failure>>,
     /// Data that had arrived at the last check.
-    pub(super) seen_datagrams: u64,
+    pub seen_datagrams: u64,
     /// The first request of a bounce-back test began with these bytes.
     bounce: Option<Vec<u8>>,
     template: Vec<u8>,
@@ -71,12 +71,12 @@ pub(super) struct Connection {
 
 /// One direction of a connection.
 pub(super) struct DirectionState {
-    pub(super) stream: Stream,
-    pub(super) stats: Arc<StreamStats>,
+    pub stream: Stream,
+    pub stats: Arc<StreamStats>,
     /// Its data are to flow.
     is_wanted: bool,
-    pub(super) started_ns: Option<u64>,
-    pub(super) is_over: bool,
+    pub started_ns: Option<u64>,
+    pub is_over: bool,
 }
 
 /// Room for one read of what precedes the data.

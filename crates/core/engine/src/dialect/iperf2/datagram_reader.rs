@@ -9,10 +9,10 @@ use linerate_sys::udp::RecvBatch;
 
 /// Datagrams that arrived at a socket.
 pub(super) struct ReceivedDatagram {
-    pub(super) datagram: Vec<u8>,
-    pub(super) from: SocketAddr,
+    pub datagram: Vec<u8>,
+    pub from: SocketAddr,
     /// Monotonic.
-    pub(super) at_ns: u64,
+    pub at_ns: u64,
 }
 
 /// Limit of datagrams taken in one turn, for fairness to the other sockets.

@@ -41,11 +41,11 @@ impl SequenceWriter for HeadWriter {
 /// Counts of a receiver for the final report.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FlowTotals {
-    pub(super) datagrams: u64,
-    pub(super) lost: u64,
-    pub(super) out_of_order: u64,
-    pub(super) mean_jitter_s: f64,
-    pub(super) last_arrival_ns: u64,
+    pub datagrams: u64,
+    pub lost: u64,
+    pub out_of_order: u64,
+    pub mean_jitter_s: f64,
+    pub last_arrival_ns: u64,
 }
 
 /// The verdict, shared with the thread that reports it.
@@ -68,7 +68,7 @@ pub(super) struct HeadReader {
     unpublished: Unpublished,
     frames: Option<Frames>,
     /// Where each frame is a row of the report.
-    pub(super) rows: Option<FrameRows>,
+    pub rows: Option<FrameRows>,
 }
 
 #[derive(Default)]

@@ -29,14 +29,14 @@ struct Current {
 /// One datagram of a frame.
 pub(super) struct FrameDatagram {
     /// Number of its frame.
-    pub(super) frame: u32,
+    pub frame: u32,
     /// Time between two frames.
-    pub(super) period_us: u32,
+    pub period_us: u32,
     /// It is the last of its frame.
-    pub(super) is_last: bool,
-    pub(super) bytes: u64,
-    pub(super) arrival_ns: u64,
-    pub(super) delay_s: f64,
+    pub is_last: bool,
+    pub bytes: u64,
+    pub arrival_ns: u64,
+    pub delay_s: f64,
 }
 
 impl FrameRows {

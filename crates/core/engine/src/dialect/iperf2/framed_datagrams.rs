@@ -42,7 +42,7 @@ pub(super) struct FramedDatagrams {
     sent: u64,
     budget: Option<Arc<Budget>>,
     /// An unreachable port does not end it.
-    pub(super) ignores_unreachable: bool,
+    pub ignores_unreachable: bool,
 }
 
 /// Datagrams per pump, so that a stop is seen soon.

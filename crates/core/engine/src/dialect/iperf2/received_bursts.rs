@@ -13,27 +13,27 @@ use crate::measure::stream_stats::distribution;
 #[derive(Clone, Copy)]
 pub(super) struct ReceivedBurst {
     /// First byte, or when the sender wrote it if the clocks agree; monotonic clock.
-    pub(super) began_ns: u64,
+    pub began_ns: u64,
     /// Last byte, same clock.
-    pub(super) ended_ns: u64,
-    pub(super) bytes: u64,
+    pub ended_ns: u64,
+    pub bytes: u64,
     /// Time from one burst to the next in s, 0 if the sender does not name it.
-    pub(super) period_s: f64,
-    pub(super) reads: ReadCounts,
+    pub period_s: f64,
+    pub reads: ReadCounts,
     /// State of frames over UDP only.
-    pub(super) frame: Option<UdpFrame>,
+    pub frame: Option<UdpFrame>,
 }
 
 /// A frame over UDP.
 #[derive(Clone, Copy)]
 pub(super) struct UdpFrame {
-    pub(super) datagrams: UdpInterval,
+    pub datagrams: UdpInterval,
     /// One-way delays of the datagrams in s.
-    pub(super) delays: Spread,
+    pub delays: Spread,
     /// One-way delay of the first of them in s.
-    pub(super) first_delay_s: f64,
+    pub first_delay_s: f64,
     /// Its last datagram has arrived.
-    pub(super) is_complete: bool,
+    pub is_complete: bool,
 }
 
 impl ReceivedBurst {

@@ -34,9 +34,9 @@ use final_report::final_report;
 /// Data on one clock.
 pub(super) struct Session {
     is_client: bool,
-    pub(super) spec: TestSpec,
-    pub(super) run: TestRun,
-    pub(super) connections: Vec<Connection>,
+    pub spec: TestSpec,
+    pub run: TestRun,
+    pub connections: Vec<Connection>,
     epoll: Epoll,
     next_id: u32,
     devices: DeviceCache,
@@ -45,7 +45,7 @@ pub(super) struct Session {
     /// Where the clock begins, if that is later than the data.
     clock_start_ns: Option<u64>,
     has_data: bool,
-    pub(super) summary: Option<Summary>,
+    pub summary: Option<Summary>,
     failure: Option<Failure>,
 }
 

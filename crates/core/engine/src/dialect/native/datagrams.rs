@@ -38,7 +38,7 @@ pub(super) struct DatagramRun {
     run: TestRun,
     fd: BorrowedSocket,
     is_sender: bool,
-    pub(super) start_ns: u64,
+    pub start_ns: u64,
     stopped_ns: Option<u64>,
     cpu: CpuMeter,
     shared: Shared,
@@ -46,7 +46,7 @@ pub(super) struct DatagramRun {
     requests: FeedbackSender,
     next_request_ns: u64,
     /// By how many bytes an IP packet is longer than its UDP payload.
-    pub(super) header_bytes: u64,
+    pub header_bytes: u64,
     notes: Vec<String>,
 }
 

@@ -13,14 +13,14 @@ use crate::wait::if_ready;
 
 /// An open one.
 pub(super) struct Control {
-    pub(super) fd: OwnedFd,
+    pub fd: OwnedFd,
     layer: Layer,
     reader: FrameReader,
     /// Bytes that arrived with the request.
     early: Vec<u8>,
     messages: u64,
     second: (Instant, u32),
-    pub(super) is_closed: bool,
+    pub is_closed: bool,
 }
 
 /// Bytes that are read in one turn.

@@ -13,27 +13,27 @@ use crate::wait::if_ready;
 
 /// One of them.
 pub(super) struct HttpConnection {
-    pub(super) fd: OwnedFd,
-    pub(super) layer: Layer,
-    pub(super) peer: SocketAddr,
+    pub fd: OwnedFd,
+    pub layer: Layer,
+    pub peer: SocketAddr,
     /// Bytes read so far; behind the head those of the WebSocket.
-    pub(super) read: Vec<u8>,
+    pub read: Vec<u8>,
     /// Its request is answered.
     has_response: bool,
     /// The connection ends then.
-    pub(super) until: Instant,
+    pub until: Instant,
     /// Who has logged in.
-    pub(super) user: Option<String>,
-    pub(super) login: Option<Login>,
+    pub user: Option<String>,
+    pub login: Option<Login>,
     /// A WebSocket that waits for its turn.
-    pub(super) queued: Option<Request>,
+    pub queued: Option<Request>,
 }
 
 /// A request whose login is checked, or refused later.
 pub(super) struct Login {
-    pub(super) request: Request,
+    pub request: Request,
     /// When it is refused.
-    pub(super) refused_at: Option<Instant>,
+    pub refused_at: Option<Instant>,
 }
 
 /// Its state.

@@ -20,12 +20,12 @@ use crate::measure::counters::StreamCounters;
 /// What a data connection does.
 pub(super) struct DataPlan {
     /// The server sends.
-    pub(super) is_download: bool,
-    pub(super) ends: ConnectionInfo,
-    pub(super) duration_ns: u64,
-    pub(super) layer: Layer,
+    pub is_download: bool,
+    pub ends: ConnectionInfo,
+    pub duration_ns: u64,
+    pub layer: Layer,
     /// Bytes that arrived with the request.
-    pub(super) early: Vec<u8>,
+    pub early: Vec<u8>,
 }
 
 /// Moves the data of one connection.

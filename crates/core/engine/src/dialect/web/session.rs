@@ -26,29 +26,29 @@ use crate::server::{self, ByteTotals, Liveness, ServerContext, Session as _};
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     /// Longest load.
-    pub(super) duration: Duration,
+    pub duration: Duration,
     /// Most connections of a load at once.
-    pub(super) streams: u32,
+    pub streams: u32,
 }
 
 /// An admitted client.
 pub(super) struct Session {
     id: u64,
-    pub(super) peer: SocketAddr,
+    pub peer: SocketAddr,
     /// By which data connections join it.
-    pub(super) name: String,
+    pub name: String,
     /// Who has logged in.
     user: Option<String>,
-    pub(super) label: Option<String>,
+    pub label: Option<String>,
     /// Of a page.
-    pub(super) control: Option<Control>,
-    pub(super) load: Option<Load>,
+    pub control: Option<Control>,
+    pub load: Option<Load>,
     bounds: Bounds,
     quota: Quota,
     until: Instant,
     liveness: Liveness,
     stopped: Option<String>,
-    pub(super) is_over: bool,
+    pub is_over: bool,
 }
 
 /// Longest session of a page.

@@ -21,8 +21,8 @@ type Source = (Network, usize);
 /// Most members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PendingBounds {
-    pub(crate) total: usize,
-    pub(crate) per_source: usize,
+    pub total: usize,
+    pub per_source: usize,
 }
 
 impl PendingBounds {

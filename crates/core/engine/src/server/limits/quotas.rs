@@ -18,22 +18,22 @@ use crate::data::quota::{Quota, SharedRate};
 /// Who requests a test and what it needs.
 #[derive(Debug, Clone)]
 pub(crate) struct QuotaRequest {
-    pub(crate) address: Network,
-    pub(crate) user: Option<String>,
+    pub address: Network,
+    pub user: Option<String>,
     /// Streams of both directions together.
-    pub(crate) streams: u32,
+    pub streams: u32,
     /// Length with the warm-up; `None` without a time limit.
-    pub(crate) duration: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Bytes that end the test, 0 for none.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Bytes of one more block on each stream, added to `bytes`: senders notice the end between
     /// blocks.
-    pub(crate) last_blocks_bytes: u64,
+    pub last_blocks_bytes: u64,
     /// Rate of all streams together, bit/s; 0 when it is not announced, `u64::MAX` for all there
     /// is.
-    pub(crate) rate_bps: u64,
+    pub rate_bps: u64,
     /// Resources of this host that it takes.
-    pub(crate) requirements: Requirements,
+    pub requirements: Requirements,
 }
 
 /// The tests that run, and what is left for others.

@@ -23,14 +23,14 @@ use crate::data::plan;
 /// Upper bound of the resources of one test.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Requirements {
-    pub(crate) descriptors: u64,
+    pub descriptors: u64,
     /// Those of them that are opened while the test runs, by the allotment of a session.
     #[cfg(feature = "native")]
-    pub(crate) allotted: u64,
+    pub allotted: u64,
     /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
-    pub(crate) memory_bytes: u64,
+    pub memory_bytes: u64,
     /// Its client completed no handshake, so its address may be forged.
-    pub(crate) is_unproven: bool,
+    pub is_unproven: bool,
 }
 
 /// Connections and flows that a session of the native dialect may have open beside its control
@@ -39,15 +39,15 @@ pub(crate) struct Requirements {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SessionNeeds {
     /// Streams of a load, both directions together.
-    pub(crate) streams: u32,
+    pub streams: u32,
     /// Probes over new connections, each with a TLS session.
-    pub(crate) probe_connections: u32,
+    pub probe_connections: u32,
     /// Connections of requests and responses.
-    pub(crate) transactions: u32,
+    pub transactions: u32,
     /// UDP flows.
-    pub(crate) flows: u32,
+    pub flows: u32,
     /// Descriptors of the trace of the hops to the client, which has a thread.
-    pub(crate) tracer: u32,
+    pub tracer: u32,
 }
 
 /// Largest number of bytes that one connection without a session delivers in one turn. 178 TLS records

@@ -13,20 +13,20 @@ use super::requirements::Requirements;
 /// Bounds of all tests together; `u64::MAX` for no bound.
 #[derive(Clone, Copy)]
 pub(crate) struct Capacity {
-    pub(crate) descriptors: u64,
+    pub descriptors: u64,
     /// Descriptors for the tests of one address.
-    pub(crate) address_descriptors: u64,
+    pub address_descriptors: u64,
     /// Descriptors for flows whose address nothing proves.
-    pub(crate) unproven_descriptors: u64,
-    pub(crate) memory_bytes: u64,
+    pub unproven_descriptors: u64,
+    pub memory_bytes: u64,
     /// Memory for the tests of one address.
-    pub(crate) address_memory_bytes: u64,
-    pub(crate) unproven_tests: u64,
+    pub address_memory_bytes: u64,
+    pub unproven_tests: u64,
 }
 
 /// Resources in use.
 pub(crate) struct ResourceQuota {
-    pub(crate) capacity: Capacity,
+    pub capacity: Capacity,
     taken: BTreeMap<u64, (Network, Requirements)>,
 }
 

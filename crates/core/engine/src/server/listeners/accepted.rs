@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 
 /// A connection for its dialect.
 pub(crate) struct Accepted {
-    pub(crate) id: u64,
-    pub(crate) fd: OwnedFd,
-    pub(crate) peer: SocketAddr,
+    pub id: u64,
+    pub fd: OwnedFd,
+    pub peer: SocketAddr,
     /// Read from it already; empty for a listener of the dialect's own.
-    pub(crate) first_bytes: Vec<u8>,
+    pub first_bytes: Vec<u8>,
 }

@@ -41,11 +41,11 @@ struct Socket {
 /// A datagram from an address without a flow.
 #[derive(PartialEq, Eq)]
 pub(crate) struct FirstDatagram {
-    pub(crate) from: SocketAddr,
+    pub from: SocketAddr,
     /// The address as the socket has it, possibly IPv4-mapped.
     raw: SocketAddr,
     /// Its first bytes, at most [`FIRST_BYTES_MAX`].
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// Bytes of a first datagram that are kept.

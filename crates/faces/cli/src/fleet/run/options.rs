@@ -87,10 +87,10 @@ enum ModeArg {
 
 /// A run before its first connection.
 pub(super) struct Resolved {
-    pub(super) spec: RunSpec,
-    pub(super) is_dry: bool,
-    pub(super) output: OutputArgs,
-    pub(super) record: RecordOptions,
+    pub spec: RunSpec,
+    pub is_dry: bool,
+    pub output: OutputArgs,
+    pub record: RecordOptions,
 }
 
 impl CommonArgs {

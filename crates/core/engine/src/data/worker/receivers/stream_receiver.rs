@@ -38,12 +38,12 @@ pub(crate) struct StreamReceiver {
     may_pause: bool,
     target: Option<Arc<Target>>,
     /// Sees everything that is read into memory.
-    pub(crate) observer: Option<Box<dyn ReadObserver>>,
+    pub observer: Option<Box<dyn ReadObserver>>,
     /// Most bytes of one read into memory, at most [`RECEIVE_BYTES`].
-    pub(crate) read_len: usize,
+    pub read_len: usize,
     /// The peer's end of the stream is what ends the test: it is noticed at once, for one more call
     /// whenever the queue is empty.
-    pub(crate) awaits_end: bool,
+    pub awaits_end: bool,
 }
 
 /// Below this rate few wake-ups could be spared, and a pause would show in short intervals.

@@ -28,11 +28,11 @@ enum Batching {
 /// Content of datagrams.
 pub(crate) struct Datagrams<'a> {
     /// Payload of each.
-    pub(crate) block: &'a [u8],
+    pub block: &'a [u8],
     /// The other end takes large bursts.
-    pub(crate) peer_coalesces: bool,
+    pub peer_coalesces: bool,
     /// Writes their heads.
-    pub(crate) sequence: Box<dyn SequenceWriter>,
+    pub sequence: Box<dyn SequenceWriter>,
 }
 
 /// Sends numbered datagrams until stopped.
@@ -47,15 +47,15 @@ pub(crate) struct DatagramSender {
     burst: u64,
     /// The start of each datagram is met to the microsecond: they are so far apart that spinning
     /// before each costs next to nothing, or their times are what is measured.
-    pub(crate) spins: bool,
+    pub spins: bool,
     batching: Batching,
     schedule: Option<Schedule>,
     budget: Option<Arc<Budget>>,
     granted: u64,
     /// Datagrams sent so far.
-    pub(crate) sent: u64,
+    pub sent: u64,
     /// Continues while the peer's port is closed (ICMP port unreachable).
-    pub(crate) ignores_unreachable: bool,
+    pub ignores_unreachable: bool,
 }
 
 /// Datagrams per segmented buffer towards a receiver that may not coalesce. A receiver that takes

@@ -13,12 +13,12 @@ use crate::lock::lock;
 
 /// A stream on its way to a worker.
 pub(crate) struct StreamAssignment {
-    pub(crate) id: StreamId,
+    pub id: StreamId,
     /// The socket of the pump.
-    pub(crate) fd: Arc<OwnedFd>,
+    pub fd: Arc<OwnedFd>,
     /// Role of this end on the stream; decides which readiness matters.
-    pub(crate) role: StreamRole,
-    pub(crate) pump: Box<dyn Pump>,
+    pub role: StreamRole,
+    pub pump: Box<dyn Pump>,
 }
 
 /// Assignment queue of a running worker: streams that other threads hand over, and requests for

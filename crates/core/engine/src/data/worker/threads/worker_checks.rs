@@ -15,8 +15,8 @@ pub(crate) struct WorkerChecks {
     checks: u32,
     /// When saturated workers were looked for last.
     saturation_ns: u64,
-    pub(crate) senders: Findings,
-    pub(crate) receivers: Findings,
+    pub senders: Findings,
+    pub receivers: Findings,
     idle_time: IdleTime,
     /// When the idle time was read last, monotonic ns, and what it was.
     idle: Option<(u64, Duration)>,

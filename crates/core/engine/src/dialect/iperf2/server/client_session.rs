@@ -22,17 +22,17 @@ use crate::server::{self, ByteTotals, Liveness, Session as _};
 
 /// A client's connections.
 pub(super) struct ClientSession {
-    pub(super) peer: SocketAddr,
-    pub(super) reporter: Reporter<'static>,
+    pub peer: SocketAddr,
+    pub reporter: Reporter<'static>,
     header: Option<Header>,
     accepted: Instant,
     /// Longest time of a regular test of this kind.
     until: Option<Instant>,
     local: LocalOptions,
     quota: Quota,
-    pub(super) main: Session,
+    pub main: Session,
     /// Test that follows the end of the session.
-    pub(super) back: Option<Session>,
+    pub back: Option<Session>,
     dials: Vec<Dial>,
     liveness: Option<Liveness>,
     failure: Option<Failure>,

@@ -13,9 +13,9 @@ use crate::dialect::iperf2::sockets;
 
 /// A connection on its way back.
 pub(super) struct Dial {
-    pub(super) number: u32,
-    pub(super) remote: SocketAddr,
-    pub(super) spec: TestSpec,
+    pub number: u32,
+    pub remote: SocketAddr,
+    pub spec: TestSpec,
     fd: Option<OwnedFd>,
     until: Instant,
     again_at: Instant,

@@ -17,20 +17,20 @@ use crate::wait::if_ready;
 /// One of them.
 pub(super) struct PendingConnection {
     fd: OwnedFd,
-    pub(super) peer: SocketAddr,
+    pub peer: SocketAddr,
     machine: Machine,
     accepted_ns: u64,
 }
 
 /// A connection or flow whose client has named its test.
 pub(super) struct AcceptedConnection {
-    pub(super) fd: OwnedFd,
-    pub(super) peer: SocketAddr,
-    pub(super) machine: Machine,
+    pub fd: OwnedFd,
+    pub peer: SocketAddr,
+    pub machine: Machine,
     /// When the connection was accepted, on the monotonic clock.
-    pub(super) accepted_ns: Option<u64>,
+    pub accepted_ns: Option<u64>,
     /// Datagrams that arrived before there was a worker, and when.
-    pub(super) early: Vec<(Vec<u8>, u64)>,
+    pub early: Vec<(Vec<u8>, u64)>,
 }
 
 /// Its outcome.

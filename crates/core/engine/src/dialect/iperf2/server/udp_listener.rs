@@ -27,7 +27,7 @@ use crate::server::{ServerContext, open_bound_with};
 /// The socket, and where it is bound.
 pub(super) struct UdpListener {
     fd: OwnedFd,
-    pub(super) address: SocketAddr,
+    pub address: SocketAddr,
     v6_only: bool,
     reader: DatagramReader,
 }

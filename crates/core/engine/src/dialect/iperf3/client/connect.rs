@@ -31,11 +31,11 @@ pub struct Established {
 
 /// A connected control socket.
 pub(super) struct Connection {
-    pub(super) fd: OwnedFd,
-    pub(super) local: SocketAddr,
-    pub(super) remote: SocketAddr,
+    pub fd: OwnedFd,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
     /// Time of the TCP handshake; absent where this client did not make the connection.
-    pub(super) handshake: Option<Handshake>,
+    pub handshake: Option<Handshake>,
 }
 
 /// A TCP handshake of this end.

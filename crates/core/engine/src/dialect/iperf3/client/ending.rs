@@ -10,7 +10,7 @@ pub(super) struct Ending {
     /// The server has stopped, and its streams are read to their end; then the results are handed
     /// in. Otherwise the senders have stopped, and the server has not acknowledged all they wrote;
     /// then the end of the test is announced.
-    pub(super) is_of_receivers: bool,
+    pub is_of_receivers: bool,
     drain: Drain,
     /// The last poll found nothing left. The worker may have taken the last bytes a moment before
     /// and not counted them yet, so a second poll confirms it.

@@ -25,11 +25,11 @@ use crate::wait::{self, WaitError};
 
 /// Parameters of opening a stream.
 pub(super) struct Context<'a, 'c> {
-    pub(super) spec: &'c ClientSpec,
-    pub(super) cookie: Cookie,
+    pub spec: &'c ClientSpec,
+    pub cookie: Cookie,
     /// The control connection: data goes to the same address.
-    pub(super) control: BorrowedFd<'c>,
-    pub(super) interrupts: &'a dyn Interrupts,
+    pub control: BorrowedFd<'c>,
+    pub interrupts: &'a dyn Interrupts,
 }
 
 /// Longest wait for a data connection.

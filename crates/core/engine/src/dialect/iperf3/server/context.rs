@@ -13,8 +13,8 @@ use crate::server::listeners::acceptor::HEADER_TIMEOUT;
 
 /// Settings.
 pub(super) struct Context {
-    pub(super) spec: ServerSpec,
-    pub(super) peer_requests: PeerRequests,
+    pub spec: ServerSpec,
+    pub peer_requests: PeerRequests,
 }
 
 impl Context {

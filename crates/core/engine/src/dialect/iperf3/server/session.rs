@@ -34,13 +34,13 @@ use crate::server::{self, ByteTotals, Liveness, ServerContext, token};
 /// A client's control connection and its test.
 pub(super) struct Session {
     id: u64,
-    pub(super) control: ControlConnection,
-    pub(super) peer: SocketAddr,
-    pub(super) cookie: Cookie,
+    pub control: ControlConnection,
+    pub peer: SocketAddr,
+    pub cookie: Cookie,
     reporter: Reporter<'static>,
     /// Inputs for the registry.
     inputs: Vec<ServerInput>,
-    pub(super) test: Option<AcceptedTest>,
+    pub test: Option<AcceptedTest>,
     run: Option<TestRun>,
     flows: Flows,
     rate_guard: Option<RateGuard>,
@@ -48,7 +48,7 @@ pub(super) struct Session {
     /// Time without a sign of life that ended the test.
     idle_for: Option<Duration>,
     /// Counts of this end, once the test has ended.
-    pub(super) summary: Option<Summary>,
+    pub summary: Option<Summary>,
     moved: ByteTotals,
     /// Streams of a test that ended early. A client that is still writing would take their end for
     /// the reason.
@@ -56,7 +56,7 @@ pub(super) struct Session {
     /// The event loop does not know the control connection.
     is_paused: bool,
     /// When [`Session::on_time`] is due.
-    pub(super) due: Option<Instant>,
+    pub due: Option<Instant>,
 }
 
 /// Room for one read of the control connection.

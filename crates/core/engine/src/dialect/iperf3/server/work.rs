@@ -18,8 +18,8 @@ pub(crate) enum Work {
 
 /// Key and users that logins are checked with.
 pub(super) struct LoginChecker {
-    pub(super) authenticator: Authenticator,
-    pub(super) users_file: PathBuf,
+    pub authenticator: Authenticator,
+    pub users_file: PathBuf,
 }
 
 impl LoginChecker {

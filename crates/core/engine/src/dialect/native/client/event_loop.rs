@@ -10,12 +10,12 @@ use crate::interrupts::Interrupts;
 /// Descriptors that a client waits for at the same time.
 pub(super) struct EventLoop<'a> {
     /// What a phase waits for, under tokens of its own.
-    pub(super) epoll: Epoll,
-    pub(super) interrupts: &'a dyn Interrupts,
+    pub epoll: Epoll,
+    pub interrupts: &'a dyn Interrupts,
     /// Those of the phase that are ready after a wait.
-    pub(super) ready: Vec<Ready>,
+    pub ready: Vec<Ready>,
     /// Number of the control connection that is watched.
-    pub(super) watched: Option<u32>,
+    pub watched: Option<u32>,
 }
 
 const INTERRUPT: u64 = u64::MAX;

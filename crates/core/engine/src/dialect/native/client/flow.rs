@@ -21,25 +21,25 @@ use crate::error::{EngineError, Operation};
 /// A flow that the server granted.
 #[derive(Clone, Copy)]
 pub(super) struct Granted {
-    pub(super) id: FlowId,
-    pub(super) token: [u8; 16],
+    pub id: FlowId,
+    pub token: [u8; 16],
 }
 
 /// A flow that is opened when the first one returns no replies any more.
 pub(super) struct ReserveFlow {
-    pub(super) remote: SocketAddr,
-    pub(super) from: BindSpec,
+    pub remote: SocketAddr,
+    pub from: BindSpec,
     /// Exactly this local end, if it is free.
-    pub(super) local: Option<SocketAddr>,
-    pub(super) granted: Granted,
+    pub local: Option<SocketAddr>,
+    pub granted: Granted,
 }
 
 /// A flow whose request may be answered at any time.
 pub(super) struct Opening {
-    pub(super) fd: OwnedFd,
-    pub(super) granted: Granted,
+    pub fd: OwnedFd,
+    pub granted: Granted,
     requests_left: u32,
-    pub(super) next_ns: u64,
+    pub next_ns: u64,
 }
 
 /// Requests that stay unanswered before UDP counts as blocked.

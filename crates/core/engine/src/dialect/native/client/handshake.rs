@@ -16,8 +16,8 @@ use crate::wait::{WaitError, if_ready, wait};
 
 /// An encrypted control connection.
 pub(super) struct Connection {
-    pub(super) fd: OwnedFd,
-    pub(super) tls: TlsStream,
+    pub fd: OwnedFd,
+    pub tls: TlsStream,
 }
 
 /// Longest wait for the server's answer to the cookie, and for its part of the TLS handshake.

@@ -33,9 +33,9 @@ pub struct LoadController<'a> {
 
 /// What measures the path beside a load.
 pub(super) struct LoadObservers {
-    pub(super) prober: Option<Prober>,
+    pub prober: Option<Prober>,
     /// Flow of the trace of the hops, which begins with the load.
-    pub(super) hops: Option<HopSockets>,
+    pub hops: Option<HopSockets>,
 }
 
 /// Streams of this phase that are not opened yet, one after the other.

@@ -24,9 +24,9 @@ use super::{NativeClient, NativeError};
 /// Sizes and marks of both directions.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
-    pub(super) size: Vec<(PathDirection, SizeResult)>,
+    pub size: Vec<(PathDirection, SizeResult)>,
     /// Direction, TOS as sent, TOS as received.
-    pub(super) tos: Vec<(PathDirection, u8, u8)>,
+    pub tos: Vec<(PathDirection, u8, u8)>,
 }
 
 struct SizeTest<'a, 'e> {

@@ -22,27 +22,27 @@ use crate::wait::if_ready;
 
 /// Parameters that the streams of a phase share.
 pub(super) struct StreamPlan {
-    pub(super) target: ProbeTarget,
-    pub(super) transport: PhaseTransport,
-    pub(super) tls: ClientConfig,
+    pub target: ProbeTarget,
+    pub transport: PhaseTransport,
+    pub tls: ClientConfig,
     /// Congestion control; absent for the default.
-    pub(super) congestion: Option<String>,
+    pub congestion: Option<String>,
     /// Echoes within the streams; absent where they have none.
-    pub(super) echoes: Option<Arc<EchoSamples>>,
+    pub echoes: Option<Arc<EchoSamples>>,
 }
 
 /// A stream that is to be opened.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    pub(super) number: u16,
-    pub(super) direction: PathDirection,
-    pub(super) token: [u8; 16],
+    pub number: u16,
+    pub direction: PathDirection,
+    pub token: [u8; 16],
 }
 
 /// A stream that the server has not answered yet.
 pub(super) struct OpeningStream {
     fd: OwnedFd,
-    pub(super) wanted: Wanted,
+    pub wanted: Wanted,
     /// Until then it is connected and answered.
     end: Instant,
     /// Absent until it is connected.

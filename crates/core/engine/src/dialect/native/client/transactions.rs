@@ -35,13 +35,13 @@ pub(super) struct TransactionPlan {
 #[derive(Default)]
 pub(super) struct Transacted {
     /// All transactions, failed ones as well, up to [`SAMPLES_MAX`].
-    pub(super) samples: Vec<ProbeSample>,
+    pub samples: Vec<ProbeSample>,
     /// Those with a response.
-    pub(super) completed: u64,
+    pub completed: u64,
     /// Connections that the server closed before it answered.
-    pub(super) refused: u64,
+    pub refused: u64,
     /// Why this host began fewer.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Connections that are open, and what they have done.

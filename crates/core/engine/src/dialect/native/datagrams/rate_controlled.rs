@@ -16,7 +16,7 @@ use crate::measure::counters::StreamCounters;
 #[derive(Debug, Default)]
 pub(super) struct RateControl {
     /// Rate in bit/s of IP packets; 0 sends nothing.
-    pub(super) rate_bps: AtomicU64,
+    pub rate_bps: AtomicU64,
     /// Reports of the receiver, with the time up to which each counts.
     reports: Mutex<Vec<(u64, Feedback)>>,
 }

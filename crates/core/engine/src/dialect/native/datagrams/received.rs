@@ -126,11 +126,11 @@ impl Received {
 
 /// Reads the heads of a flow.
 pub(super) struct HeadReader {
-    pub(super) id: FlowId,
+    pub id: FlowId,
     /// Planned distance of two datagrams.
-    pub(super) gap_ns: Option<u64>,
-    pub(super) received: Arc<Mutex<Received>>,
-    pub(super) reporter: Option<FeedbackSender>,
+    pub gap_ns: Option<u64>,
+    pub received: Arc<Mutex<Received>>,
+    pub reporter: Option<FeedbackSender>,
 }
 
 impl SequenceReader for HeadReader {

@@ -12,15 +12,15 @@ use crate::lock::lock;
 /// Samples of a sender's datagrams.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
-    pub(super) lateness_ns: Vec<i64>,
+    pub lateness_ns: Vec<i64>,
 }
 
 /// Writes the heads of a flow.
 pub(super) struct HeadWriter {
-    pub(super) id: FlowId,
+    pub id: FlowId,
     /// The one that the sender follows; absent without a rate.
-    pub(super) schedule: Option<Schedule>,
-    pub(super) sent: Arc<Mutex<Sent>>,
+    pub schedule: Option<Schedule>,
+    pub sent: Arc<Mutex<Sent>>,
 }
 
 impl SequenceWriter for HeadWriter {

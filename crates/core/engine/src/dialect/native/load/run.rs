@@ -36,7 +36,7 @@ pub(crate) struct LoadRun {
     is_server: bool,
     spec: PhaseSpec,
     streams: Vec<OpenStream>,
-    pub(crate) start_ns: Option<u64>,
+    pub start_ns: Option<u64>,
     next_sample_ns: u64,
     samples: Vec<LoadSample>,
     notes: Vec<String>,
@@ -48,13 +48,13 @@ pub(crate) struct LoadRun {
 
 /// A stream for a load.
 pub(crate) struct LoadStream {
-    pub(crate) fd: OwnedFd,
+    pub fd: OwnedFd,
     /// Its number in the phase, the same at both ends.
-    pub(crate) number: u16,
-    pub(crate) direction: PathDirection,
-    pub(crate) layer: Layer,
+    pub number: u16,
+    pub direction: PathDirection,
+    pub layer: Layer,
     /// Requests of this end; absent at a server.
-    pub(crate) echo: Option<EchoSchedule>,
+    pub echo: Option<EchoSchedule>,
 }
 
 struct OpenStream {

@@ -28,7 +28,7 @@ use crate::wait::time_until;
 
 /// A phase from its opening to its result.
 pub(super) struct ActivePhase {
-    pub(super) spec: PhaseSpec,
+    pub spec: PhaseSpec,
     quota: Quota,
     load: Option<LoadRun>,
     datagrams: Option<DatagramRun>,

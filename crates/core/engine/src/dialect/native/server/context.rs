@@ -11,20 +11,20 @@ use crate::server::Logins;
 
 /// Configuration that all sessions have in common.
 pub(super) struct Context {
-    pub(super) spec: ServerSpec,
-    pub(super) tls: ServerConfig,
-    pub(super) tokens: Option<KnownTokens>,
-    pub(super) requests: PeerRequests,
+    pub spec: ServerSpec,
+    pub tls: ServerConfig,
+    pub tokens: Option<KnownTokens>,
+    pub requests: PeerRequests,
     /// Requests beside tests; `None` where they are refused.
-    pub(super) handled: Option<Requests>,
+    pub handled: Option<Requests>,
     /// The first dialect of the shared listener, which reports where it is.
-    pub(super) is_first: bool,
+    pub is_first: bool,
 }
 
 /// State of the server that a session may use.
 pub(super) struct Shared<'a> {
-    pub(super) context: &'a Context,
-    pub(super) epoll: &'a Epoll,
-    pub(super) tokens: &'a mut Tokens,
-    pub(super) logins: &'a mut Logins,
+    pub context: &'a Context,
+    pub epoll: &'a Epoll,
+    pub tokens: &'a mut Tokens,
+    pub logins: &'a mut Logins,
 }

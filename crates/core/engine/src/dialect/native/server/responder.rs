@@ -65,9 +65,9 @@ pub(super) enum Task {
 #[derive(Clone, Copy, Default)]
 pub(super) struct ProbeCounts {
     /// Distinct UDP probes.
-    pub(super) probes: u64,
+    pub probes: u64,
     /// Requests that were answered.
-    pub(super) transactions: u64,
+    pub transactions: u64,
 }
 
 struct Worker {

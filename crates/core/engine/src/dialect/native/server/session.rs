@@ -35,55 +35,55 @@ use crate::wait::if_ready;
 
 /// A client.
 pub(super) struct Session {
-    pub(super) id: u64,
-    pub(super) peer: SocketAddr,
+    pub id: u64,
+    pub peer: SocketAddr,
     /// Absent between two connections of a session that continues.
-    pub(super) connection: Option<Connection>,
-    pub(super) machine: Machine,
+    pub connection: Option<Connection>,
+    pub machine: Machine,
     opened: Instant,
     /// Name that a client resumes it by.
-    pub(super) name: String,
-    pub(super) resume_secret: [u8; 32],
-    pub(super) flow_secret: [u8; 32],
-    pub(super) responder: Option<Responder>,
-    pub(super) phase: Option<ActivePhase>,
+    pub name: String,
+    pub resume_secret: [u8; 32],
+    pub flow_secret: [u8; 32],
+    pub responder: Option<Responder>,
+    pub phase: Option<ActivePhase>,
     /// Descriptors that admission counted for its phases.
-    pub(super) allotment: Allotment,
+    pub allotment: Allotment,
     /// Connections of requests and responses that it may have open at once.
-    pub(super) connections_max: u32,
+    pub connections_max: u32,
     /// Quota of all that it sends and receives.
-    pub(super) quota: Quota,
+    pub quota: Quota,
     /// Meter of its probes and transactions.
-    pub(super) meter: Meter,
-    pub(super) request: Option<PendingRequest>,
-    pub(super) hops: PathTrace,
+    pub meter: Meter,
+    pub request: Option<PendingRequest>,
+    pub hops: PathTrace,
     /// Facts of this host over the last load.
-    pub(super) facts: Option<String>,
+    pub facts: Option<String>,
     /// Name of the token that the client has proved, or of the user that has logged in.
-    pub(super) user: Option<String>,
+    pub user: Option<String>,
     /// The log has the reason for which it ends.
-    pub(super) is_logged: bool,
+    pub is_logged: bool,
     /// Wrong proof or password, and when the client learns of it.
-    pub(super) refusal: Option<(Instant, Input)>,
-    pub(super) hello: Option<Box<Hello>>,
+    pub refusal: Option<(Instant, Input)>,
+    pub hello: Option<Box<Hello>>,
     /// In the queue.
-    pub(super) waiting: Option<Waiting>,
+    pub waiting: Option<Waiting>,
     /// Bytes of loads and datagrams of the phases that have ended.
     moved: ByteTotals,
-    pub(super) next_flow: u32,
-    pub(super) resume: Option<Resume>,
-    pub(super) closed: Option<CloseReason>,
+    pub next_flow: u32,
+    pub resume: Option<Resume>,
+    pub closed: Option<CloseReason>,
     /// A limit of the server that ended it.
     stopped_by: Option<RefusalReason>,
 }
 
 /// A client that waits for its turn.
 pub(super) struct Waiting {
-    pub(super) hello: Box<Hello>,
+    pub hello: Box<Hello>,
     /// It is refused then.
-    pub(super) until: Instant,
+    pub until: Instant,
     /// Its place is announced again then.
-    pub(super) announce_at: Instant,
+    pub announce_at: Instant,
 }
 
 /// Longest TLS handshake of a client.

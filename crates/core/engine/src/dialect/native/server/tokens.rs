@@ -43,9 +43,9 @@ struct Entry {
 #[derive(Clone, Copy)]
 pub(super) struct Origin {
     /// Address of the control connection.
-    pub(super) client: IpAddr,
+    pub client: IpAddr,
     /// Any other one as well.
-    pub(super) allows_others: bool,
+    pub allows_others: bool,
 }
 
 impl Entry {

@@ -31,40 +31,40 @@ pub(crate) enum Stage {
 }
 
 pub(super) struct Client {
-    pub(super) peer: SocketAddr,
-    pub(super) cookie: Cookie,
+    pub peer: SocketAddr,
+    pub cookie: Cookie,
     /// `None` while it waits.
-    pub(super) machine: Option<Box<Machine>>,
-    pub(super) stage: Stage,
+    pub machine: Option<Box<Machine>>,
+    pub stage: Stage,
     /// Nothing follows the last action any more.
-    pub(super) over: bool,
+    pub over: bool,
     /// Its time was up before its test began.
-    pub(super) fell_silent: bool,
-    pub(super) actions: VecDeque<ServerAction>,
+    pub fell_silent: bool,
+    pub actions: VecDeque<ServerAction>,
     /// No action is handed out before.
-    pub(super) held_until: Option<Instant>,
+    pub held_until: Option<Instant>,
     /// Since when the next data stream is awaited.
-    pub(super) awaits_since: Option<Instant>,
+    pub awaits_since: Option<Instant>,
     /// Since when the UDP streams of its turn are awaited.
-    pub(super) opens_since: Option<Instant>,
+    pub opens_since: Option<Instant>,
     /// End of the wait, or of the test as planned.
-    pub(super) ends: Option<Instant>,
-    pub(super) agreed: Option<AgreedTest>,
-    pub(super) refused: Option<RefusalReason>,
-    pub(super) login: Option<Refusal>,
+    pub ends: Option<Instant>,
+    pub agreed: Option<AgreedTest>,
+    pub refused: Option<RefusalReason>,
+    pub login: Option<Refusal>,
     /// Work of this client waits or is under way since then.
-    pub(super) works_since: Option<Instant>,
+    pub works_since: Option<Instant>,
 }
 
 /// Agreed parameters.
 #[derive(Clone, Copy)]
 pub(super) struct AgreedTest {
-    pub(super) transport: Transport,
+    pub transport: Transport,
     /// The server sends to the client.
-    pub(super) sends: bool,
-    pub(super) missing_streams: u32,
-    pub(super) duration: Option<Duration>,
-    pub(super) first_position: u32,
+    pub sends: bool,
+    pub missing_streams: u32,
+    pub duration: Option<Duration>,
+    pub first_position: u32,
 }
 
 impl Client {

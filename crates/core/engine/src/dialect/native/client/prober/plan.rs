@@ -16,9 +16,9 @@ use crate::dialect::native::client::flow::ReserveFlow;
 
 /// Remote and local end of new connections.
 pub(crate) struct ProbeTarget {
-    pub(crate) remote: SocketAddr,
-    pub(crate) bind: BindSpec,
-    pub(crate) dscp: u8,
+    pub remote: SocketAddr,
+    pub bind: BindSpec,
+    pub dscp: u8,
 }
 
 impl ProbeTarget {
@@ -56,42 +56,42 @@ pub(crate) fn sample(sent_ns: u64, received_ns: Option<u64>) -> ProbeSample {
 
 /// Subjects of probes, and the period.
 pub(crate) struct ProbePlan {
-    pub(crate) flows: Vec<FlowPlan>,
+    pub flows: Vec<FlowPlan>,
     /// Between two probes of a flow, ns.
-    pub(crate) period_ns: u64,
-    pub(crate) connections: Option<ConnectionPlan>,
+    pub period_ns: u64,
+    pub connections: Option<ConnectionPlan>,
 }
 
 /// A flow that the server has opened.
 pub(crate) struct FlowPlan {
-    pub(crate) fd: OwnedFd,
-    pub(crate) id: FlowId,
-    pub(crate) dscp: u8,
-    pub(crate) spare: Option<ReserveFlow>,
+    pub fd: OwnedFd,
+    pub id: FlowId,
+    pub dscp: u8,
+    pub spare: Option<ReserveFlow>,
 }
 
 /// New connections, one token each.
 pub(crate) struct ConnectionPlan {
-    pub(crate) target: ProbeTarget,
-    pub(crate) tokens: Vec<[u8; 16]>,
-    pub(crate) period_ns: u64,
-    pub(crate) tls: ClientConfig,
+    pub target: ProbeTarget,
+    pub tokens: Vec<[u8; 16]>,
+    pub period_ns: u64,
+    pub tls: ClientConfig,
 }
 
 /// Round trips so far.
 #[derive(Default)]
 pub(crate) struct ProbeResults {
     /// DSCP and samples of each flow.
-    pub(crate) udp: Vec<(u8, Vec<ProbeSample>)>,
+    pub udp: Vec<(u8, Vec<ProbeSample>)>,
     /// TOS of probes: as sent, as arrived at the server, of each flow.
-    pub(crate) tos_up: Vec<(u8, u8)>,
+    pub tos_up: Vec<(u8, u8)>,
     /// TOS of replies: as sent by the server, as arrived here.
-    pub(crate) tos_down: Vec<(u8, u8)>,
-    pub(crate) connections: ConcurrentProbes,
+    pub tos_down: Vec<(u8, u8)>,
+    pub connections: ConcurrentProbes,
     /// Round trip of the first flow.
-    pub(crate) newest_rtt_ns: Option<i64>,
+    pub newest_rtt_ns: Option<i64>,
     /// New connections that the server closed before it answered.
-    pub(crate) refused: u64,
+    pub refused: u64,
     /// Flows that a spare one has taken the place of.
-    pub(crate) replaced: u32,
+    pub replaced: u32,
 }

@@ -16,11 +16,11 @@ use crate::dialect::native::client::flow::{self, Opening, ReserveFlow};
 
 /// A connected socket whose flow is open.
 pub(super) struct UdpFlow {
-    pub(super) fd: OwnedFd,
+    pub fd: OwnedFd,
     id: FlowId,
-    pub(super) tos: u8,
+    pub tos: u8,
     sent: u64,
-    pub(super) next_ns: u64,
+    pub next_ns: u64,
     /// Arrival of the last reply; before the first one, when the flow began.
     replied_ns: u64,
     /// Probes sent since then.

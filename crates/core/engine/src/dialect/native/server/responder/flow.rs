@@ -35,10 +35,10 @@ pub(super) struct ProbeFlow {
 /// Result of one call of [`ProbeFlow::answer`].
 #[derive(Debug, Default)]
 pub(super) struct FlowRead {
-    pub(super) probes: u64,
+    pub probes: u64,
     /// A limit of the server leaves no room before this monotonic time, ns.
-    pub(super) not_before_ns: Option<u64>,
-    pub(super) has_ended: bool,
+    pub not_before_ns: Option<u64>,
+    pub has_ended: bool,
 }
 
 /// Limit of datagrams per call, for fairness to the other flows.
