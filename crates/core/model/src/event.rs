@@ -86,18 +86,6 @@ pub struct ControlConnected {
     pub chosen_block_len_bytes: Option<u32>,
 }
 
-impl ControlConnected {
-    /// A connection from `local` to `remote`.
-    pub const fn new(local: SocketAddr, remote: SocketAddr) -> Self {
-        Self {
-            local,
-            remote,
-            mss_bytes: None,
-            chosen_block_len_bytes: None,
-        }
-    }
-}
-
 /// Which end of a test this is.
 #[stored(Copy, Default, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -151,17 +139,6 @@ pub struct ClockCheck {
     pub response_ns: i64,
 }
 
-impl ClockCheck {
-    /// Delays in ns on the stream `number`.
-    pub const fn new(number: u32, request_ns: i64, response_ns: i64) -> Self {
-        Self {
-            number,
-            request_ns,
-            response_ns,
-        }
-    }
-}
-
 /// A start that the user set for a later time.
 #[stored(Copy, Eq)]
 pub struct DelayedStart {
@@ -173,18 +150,6 @@ pub struct DelayedStart {
     pub at_unix_us: u64,
     /// Now, in µs since 1970.
     pub now_unix_us: u64,
-}
-
-impl DelayedStart {
-    /// A start of the stream `number`; both times are in µs since 1970.
-    pub const fn new(number: u32, at_unix_us: u64, now_unix_us: u64) -> Self {
-        Self {
-            number,
-            in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000,
-            at_unix_us,
-            now_unix_us,
-        }
-    }
 }
 
 /// A server's report, carried to the client.

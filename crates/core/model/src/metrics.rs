@@ -160,22 +160,6 @@ pub struct Histogram {
     pub largest: Option<(f64, f64)>,
 }
 
-impl Histogram {
-    /// Bins that are not empty, in order, without percentiles or values beyond them.
-    pub const fn new(kind: HistogramKind, bin_width_us: u32, bins: Vec<(u32, u64)>) -> Self {
-        Self {
-            kind,
-            bin_width_us,
-            bins,
-            percentiles: [(0.0, 0); 3],
-            outliers: 0,
-            below: 0,
-            beyond: 0,
-            largest: None,
-        }
-    }
-}
-
 /// Attempts to connect.
 #[stored(Copy, Default)]
 pub struct ConnectTimes {

@@ -52,16 +52,6 @@ pub struct SharedCpus {
     pub cpus: Vec<u32>,
 }
 
-impl SharedCpus {
-    /// CPUs that share `resource`.
-    pub fn new(resource: impl Into<String>, cpus: Vec<u32>) -> Self {
-        Self {
-            resource: resource.into(),
-            cpus,
-        }
-    }
-}
-
 /// `0-3,8` as numbers. A list that is longer than any machine is cut.
 pub fn cpu_list(text: &str) -> Vec<u32> {
     const CPUS_MAX: usize = 8192;

@@ -277,16 +277,6 @@ pub struct HttpLoad {
     pub verdict: Option<Box<CellVerdict>>,
 }
 
-impl HttpLoad {
-    /// A load on `target`, a URL without secrets, that is not judged.
-    pub fn new(target: impl Into<String>) -> Self {
-        Self {
-            target: target.into(),
-            verdict: None,
-        }
-    }
-}
-
 /// Facts of a test that a server has.
 #[stored]
 pub struct Session {

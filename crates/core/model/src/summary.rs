@@ -180,13 +180,3 @@ pub struct FileSummary {
     /// Its size in bytes at the end.
     pub size_bytes: u64,
 }
-
-impl FileSummary {
-    /// The file `name` of `size_bytes`.
-    pub fn new(name: impl Into<String>, size_bytes: u64) -> Self {
-        Self {
-            name: name.into(),
-            size_bytes,
-        }
-    }
-}

@@ -75,8 +75,12 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
 impl Scenario {
     fn events(&self) -> Vec<Event> {
         let address: SocketAddr = "192.0.2.1:5201".parse().expect("address");
-        let mut connected = ControlConnected::new(address, address);
-        connected.mss_bytes = Some(1448);
+        let connected = ControlConnected {
+            local: address,
+            remote: address,
+            mss_bytes: Some(1448),
+            chosen_block_len_bytes: None,
+        };
 
         let spec = TestSpec {
             transport: self.transport,

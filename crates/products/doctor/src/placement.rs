@@ -170,7 +170,10 @@ fn shared(host: &Host<'_>, cpus: &[u32]) -> Vec<SharedCpus> {
                 .iter()
                 .any(|known| members.iter().all(|cpu| known.cpus.contains(cpu)));
             if members.len() > 1 && is_new {
-                found.push(SharedCpus::new(resource, members));
+                found.push(SharedCpus {
+                    resource: resource.to_owned(),
+                    cpus: members,
+                });
             }
         }
     }

@@ -456,7 +456,8 @@ impl<'a> Reader<'a> {
             name: self.name.map(str::to_owned),
             key: Some(key.to_owned()),
             notes,
-            ..Import::new(format.to_owned(), sha256)
+            format: format.to_owned(),
+            sha256,
         };
         Origin {
             tool: tool.to_owned(),

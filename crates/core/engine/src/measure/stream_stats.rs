@@ -269,20 +269,17 @@ impl HistogramBins {
         let (low, high) = (self.spec.lower_percent, self.spec.upper_percent);
         let percentiles =
             [low, high, THREE_SIGMA_PERCENT].map(|percent| (percent, self.bin_of(percent)));
-        let outliers = self.outliers();
 
-        let mut histogram = Histogram::new(
-            self.kind,
-            self.spec.bin_width_us,
-            self.counts.into_iter().collect(),
-        );
-        histogram.percentiles = percentiles;
-        histogram.outliers = outliers;
-        histogram.below = self.below;
-        histogram.beyond = self.beyond;
-        histogram.largest = self.largest;
-
-        histogram
+        Histogram {
+            kind: self.kind,
+            bin_width_us: self.spec.bin_width_us,
+            outliers: self.outliers(),
+            bins: self.counts.into_iter().collect(),
+            percentiles,
+            below: self.below,
+            beyond: self.beyond,
+            largest: self.largest,
+        }
     }
 
     /// The first bin that together with those before it holds this share.

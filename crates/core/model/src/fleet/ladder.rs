@@ -42,28 +42,6 @@ pub struct LadderRow {
     pub rtt_us: Option<u64>,
 }
 
-impl LadderRow {
-    /// Steps of `level` hosts with nothing varied; each host with its median rate in bit/s.
-    pub fn new(
-        direction: LadderDirection,
-        path: impl Into<String>,
-        level: usize,
-        hosts_bps: Vec<(HostId, f64)>,
-    ) -> Self {
-        Self {
-            direction,
-            path: path.into(),
-            variant: String::new(),
-            level,
-            sums_bps: Vec::new(),
-            hosts_bps,
-            jain: None,
-            retransmits: None,
-            rtt_us: None,
-        }
-    }
-}
-
 /// Rates of the others with and without a suspect.
 #[stored]
 pub struct Poisoning {
@@ -80,18 +58,6 @@ pub struct Poisoning {
 }
 
 impl Poisoning {
-    /// Median rates in bit/s; the sum of the others differs by `noise_bps` from one repetition to
-    /// the next.
-    pub const fn new(with_bps: f64, without_bps: f64, own_bps: f64, noise_bps: f64) -> Self {
-        Self {
-            with_bps,
-            without_bps,
-            own_bps,
-            gain_bps: without_bps - with_bps,
-            gain_explained_bps: own_bps + noise_bps,
-        }
-    }
-
     /// True if the others gain more than the share of the suspect.
     pub fn is_found(&self) -> bool {
         self.gain_bps > self.gain_explained_bps

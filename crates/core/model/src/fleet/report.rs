@@ -33,24 +33,9 @@ pub struct FleetReport {
     pub findings: Vec<Finding>,
 }
 
-impl FleetReport {
-    /// A report that has neither cells nor findings yet.
-    pub fn new(header: FleetHeader) -> Self {
-        Self {
-            schema: FLEET_SCHEMA.to_owned(),
-            header,
-            cells: Vec::new(),
-            effects: Vec::new(),
-            ladder: Vec::new(),
-            poisonings: Vec::new(),
-            findings: Vec::new(),
-        }
-    }
-}
-
 /// Description of a fleet run.
 #[sparse]
-#[stored(Default)]
+#[stored]
 pub struct FleetHeader {
     /// Id of the run; absent of a run that is not stored.
     pub run_id: Option<String>,
@@ -76,20 +61,6 @@ pub struct FleetHeader {
     pub ended: Option<NotRun>,
 }
 
-impl FleetHeader {
-    /// A run that is not stored and has run no round. Its control connections are not known to be
-    /// apart.
-    pub fn new(plan: PlanHash, hosts: Vec<FleetHost>, topology: FleetTopology) -> Self {
-        Self {
-            plan,
-            hosts,
-            topology,
-            is_control_shared: true,
-            ..Self::default()
-        }
-    }
-}
-
 /// A host of a fleet run.
 #[sparse]
 #[stored]
@@ -105,24 +76,11 @@ pub struct FleetHost {
     pub is_target_only: bool,
 }
 
-impl FleetHost {
-    /// A host with an agent of which nothing but its id is known.
-    pub const fn new(id: HostId) -> Self {
-        Self {
-            id,
-            rack: None,
-            link_bps: None,
-            is_target_only: false,
-        }
-    }
-}
-
 /// Which hosts exchange data.
-#[stored(Default, Eq)]
+#[stored(Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetTopology {
     /// Each with each other.
-    #[default]
     Mesh,
     /// A list of pairs.
     Pairs,

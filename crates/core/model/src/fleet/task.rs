@@ -106,7 +106,7 @@ fn number(text: &str) -> Option<u128> {
 macro_rules! hash_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u128);
 
         impl fmt::Display for $name {

@@ -52,20 +52,3 @@ pub struct Check {
     /// Cells it concerns, in words; empty for all.
     pub cells: Vec<String>,
 }
-
-impl Check {
-    /// A check of all cells, without values and remedy.
-    pub fn new(id: impl Into<String>, side: Side, status: CheckStatus) -> Self {
-        Self {
-            id: id.into(),
-            side,
-            status,
-            have: String::new(),
-            need: String::new(),
-            fix: Vec::new(),
-            undo: Vec::new(),
-            advice: String::new(),
-            cells: Vec::new(),
-        }
-    }
-}

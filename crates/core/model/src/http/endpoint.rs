@@ -42,16 +42,6 @@ pub struct NicStats {
     pub errors: u64,
 }
 
-impl NicStats {
-    /// A device that moved nothing, of which only the name is known.
-    pub fn new(device: impl Into<String>) -> Self {
-        Self {
-            device: device.into(),
-            ..Self::default()
-        }
-    }
-}
-
 /// Growth of the kernel's counters over the window (`/proc/net/netstat`, `/proc/net/snmp`). All are
 /// of the whole network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

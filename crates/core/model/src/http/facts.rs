@@ -130,30 +130,6 @@ pub struct CellFacts {
 }
 
 impl CellFacts {
-    /// A cell without a finished run, on a server without an agent.
-    pub fn new(key: CellKey, port: u16, network: Network) -> Self {
-        Self {
-            key,
-            port,
-            network,
-            is_one_host: false,
-            mode: None,
-            reason: None,
-            medians: Medians::default(),
-            position: Position::default(),
-            open_share: None,
-            service_ns: None,
-            alone_ns: None,
-            answered_share: None,
-            ended: 0,
-            is_lossy_without_load: None,
-            errors: ErrorCounts::default(),
-            flags: BTreeMap::new(),
-            client: EndpointFacts::default(),
-            server: None,
-        }
-    }
-
     /// True if at least half of the runs have this flag, so that the median run may.
     pub fn is_mostly(&self, flag: Flag) -> bool {
         let flagged = self.flagged(flag);

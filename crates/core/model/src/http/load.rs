@@ -213,32 +213,6 @@ fn plain_http1() -> Option<NegotiatedProtocol> {
 }
 
 impl LoadResult {
-    /// A run that established no connection.
-    pub fn new(mode: Mode) -> Self {
-        Self {
-            protocol: None,
-            mode,
-            connections: Connections::default(),
-            window_ns: 0,
-            requests: 0,
-            ok: 0,
-            payload_bytes: 0,
-            http_bytes: None,
-            request_bytes: None,
-            response_head_bytes: None,
-            errors: ErrorCounts::default(),
-            latency: Latency::default(),
-            service: None,
-            send_lag: None,
-            connect: None,
-            alone_ns: None,
-            seconds: Vec::new(),
-            warmup_seconds: 0,
-            flags: Vec::new(),
-            outage: None,
-        }
-    }
-
     /// Complete 2xx responses per second of the window; absent for an empty window.
     pub fn ok_per_s(&self) -> Option<f64> {
         self.per_s(self.ok)

@@ -124,22 +124,6 @@ pub struct IdleStep {
     pub client_cpus: Option<f64>,
 }
 
-impl IdleStep {
-    /// Connections without their cost.
-    pub const fn new(wanted: u32, open: u64, dropped: u64) -> Self {
-        Self {
-            wanted,
-            open,
-            dropped,
-            server_rss_bytes: None,
-            server_kernel_bytes: None,
-            server_cpus: None,
-            client_rss_bytes: None,
-            client_cpus: None,
-        }
-    }
-}
-
 /// The idle steps and what they cost.
 #[stored(Default)]
 pub struct Idle {
@@ -185,7 +169,7 @@ impl Pass {
 }
 
 /// A whole experiment, judged.
-#[stored(Default)]
+#[stored]
 pub struct Study {
     /// `linerate.http/1`.
     pub schema: String,
@@ -233,16 +217,4 @@ pub struct Study {
     pub sentences: [Option<String>; 3],
     /// Further remarks, for instance that two environments are mixed.
     pub notes: Vec<String>,
-}
-
-impl Study {
-    /// An experiment on `target` that has run nothing yet; `plan` is the resolved one.
-    pub fn new(target: impl Into<String>, plan: impl Into<String>) -> Self {
-        Self {
-            schema: HTTP_SCHEMA.to_owned(),
-            target: target.into(),
-            plan: plan.into(),
-            ..Self::default()
-        }
-    }
 }

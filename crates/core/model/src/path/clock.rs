@@ -26,15 +26,3 @@ pub struct ClockEstimate {
     /// How much faster the other clock runs, parts per 10^9.
     pub skew_ppb: i64,
 }
-
-impl ClockEstimate {
-    /// A clock that runs as fast as this one.
-    pub const fn new(method: ClockMethod, offset_ns: i64, error_ns: u64) -> Self {
-        Self {
-            method,
-            offset_ns,
-            error_ns,
-            skew_ppb: 0,
-        }
-    }
-}

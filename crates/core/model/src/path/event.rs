@@ -71,21 +71,6 @@ pub struct LoadInterval {
     pub rtt_ns: Option<i64>,
 }
 
-impl LoadInterval {
-    /// Time from `start_ns` to `end_ns` in which nothing moved.
-    pub const fn new(phase: PhaseKind, start_ns: u64, end_ns: u64) -> Self {
-        Self {
-            phase,
-            start_ns,
-            end_ns,
-            received_bps: 0.0,
-            sent_bps: 0.0,
-            streams: 0,
-            rtt_ns: None,
-        }
-    }
-}
-
 /// A phase that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

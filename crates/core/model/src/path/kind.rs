@@ -98,11 +98,10 @@ impl PhaseKind {
 }
 
 /// Direction of data on a path, seen from the client.
-#[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
+#[stored(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum PathDirection {
     /// From the server to the client.
-    #[default]
     Down,
     /// From the client to the server.
     Up,

@@ -27,16 +27,6 @@ pub struct RateCeiling {
     pub by: String,
 }
 
-impl RateCeiling {
-    /// A ceiling in bit/s of payload.
-    pub fn new(rate_bps: f64, by: impl Into<String>) -> Self {
-        Self {
-            rate_bps,
-            by: by.into(),
-        }
-    }
-}
-
 /// Load in one or both directions.
 #[sparse]
 #[stored(Default)]

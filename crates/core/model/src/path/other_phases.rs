@@ -7,7 +7,7 @@ use super::{LossByPlace, PathDirection, PhaseKind};
 
 /// Paced datagrams of one direction.
 #[sparse]
-#[stored(Default)]
+#[stored]
 pub struct Datagrams {
     /// `datagrams`, `pps` or `pace`.
     pub kind: PhaseKind,
@@ -38,18 +38,6 @@ pub struct Datagrams {
     pub gaps: Option<Delay>,
     /// Most datagrams that arrived together.
     pub longest_train: Option<u64>,
-}
-
-impl Datagrams {
-    /// Datagrams of which nothing but their loss is known.
-    pub fn new(kind: PhaseKind, direction: PathDirection, loss: LossByPlace) -> Self {
-        Self {
-            kind,
-            direction,
-            loss,
-            ..Self::default()
-        }
-    }
 }
 
 /// Requests and responses.

@@ -153,23 +153,6 @@ pub struct Grade {
     pub probe: ProbeKind,
 }
 
-impl Grade {
-    /// A grade for a `load` that adds `added_ns` to the median round trip.
-    pub fn new(
-        letter: impl Into<String>,
-        load: PhaseKind,
-        added_ns: i64,
-        probe: ProbeKind,
-    ) -> Self {
-        Self {
-            letter: letter.into(),
-            load: Some(load),
-            added_ns,
-            probe,
-        }
-    }
-}
-
 /// Quality of a call with G.711 and packet loss concealment, ITU-T G.107: mean opinion score, 1 to
 /// 4.5.
 #[sparse]

@@ -70,15 +70,3 @@ pub struct SubflowRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_backup: Option<bool>,
 }
-
-impl SubflowRow {
-    /// A subflow of the stream `stream` between two addresses that has moved nothing.
-    pub fn new(stream: u32, local: impl Into<String>, remote: impl Into<String>) -> Self {
-        Self {
-            stream,
-            local: local.into(),
-            remote: remote.into(),
-            ..Self::default()
-        }
-    }
-}

@@ -36,17 +36,6 @@ pub struct Import {
     pub notes: Vec<String>,
 }
 
-impl Import {
-    /// A document of the form `format` with this SHA-256.
-    pub fn new(format: impl Into<String>, sha256: impl Into<String>) -> Self {
-        Self {
-            format: format.into(),
-            sha256: sha256.into(),
-            ..Self::default()
-        }
-    }
-}
-
 /// Between which hosts a run was made.
 #[sparse]
 #[stored(Default, Eq)]

@@ -49,28 +49,6 @@ pub struct Sweep {
     pub ended_by: Option<String>,
 }
 
-impl Sweep {
-    /// A sweep without factors, between hosts of which nothing is known.
-    pub fn new(plan: SweepPlan, estimate: Cost, cost: Cost, answer: Recommendation) -> Self {
-        Self {
-            plan,
-            provenance: Provenance::default(),
-            is_client_cpu_only: false,
-            estimate,
-            cost,
-            client_cores: None,
-            server_cores: None,
-            answer,
-            factors: Vec::new(),
-            in_flight_share: None,
-            run_time_s: None,
-            drift_ratio: None,
-            is_cut_short: false,
-            ended_by: None,
-        }
-    }
-}
-
 /// The plan and the server.
 #[stored(Default)]
 pub struct SweepPlan {
@@ -103,16 +81,6 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
-    /// TCP to the server `host`; no factors, no runs, no time.
-    pub fn new(host: impl Into<String>, port: u16, objective: Objective) -> Self {
-        Self {
-            host: host.into(),
-            port,
-            objective,
-            ..Self::default()
-        }
-    }
-
     /// `TCP` or `UDP`.
     pub fn protocol(&self) -> &'static str {
         if self.is_udp { "UDP" } else { "TCP" }
@@ -126,16 +94,6 @@ pub struct PlannedFactor {
     pub name: String,
     /// Its levels as on a command line.
     pub levels: String,
-}
-
-impl PlannedFactor {
-    /// A factor and its levels, both as on a command line.
-    pub fn new(name: impl Into<String>, levels: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            levels: levels.into(),
-        }
-    }
 }
 
 /// Objective of a sweep.
@@ -285,18 +243,6 @@ pub struct Leader {
     pub command: String,
 }
 
-impl Leader {
-    /// A setting with its median and the command that does it again.
-    pub fn new(setting: SettingLevels, value: f64, command: impl Into<String>) -> Self {
-        Self {
-            setting,
-            value,
-            metrics: RunMetrics::default(),
-            command: command.into(),
-        }
-    }
-}
-
 /// Result of one factor, with the others constant.
 #[sparse]
 #[stored]
@@ -341,31 +287,6 @@ pub struct FactorResult {
     pub degradations: Vec<Degradation>,
 }
 
-impl FactorResult {
-    /// Levels without an order; that at the place `best` is the whole plateau and the advised one,
-    /// with confidence 0.
-    pub fn new(name: impl Into<String>, levels: Vec<Level>, best: usize) -> Self {
-        Self {
-            name: name.into(),
-            is_amount: false,
-            levels,
-            best,
-            plateau: best..=best,
-            advised: best,
-            is_default: false,
-            ties: Vec::new(),
-            lighter: None,
-            excess_max: None,
-            confidence: 0.0,
-            spared: Vec::new(),
-            failed: Vec::new(),
-            limited: best,
-            limits: Vec::new(),
-            degradations: Vec::new(),
-        }
-    }
-}
-
 /// A level at which every run failed.
 #[stored(Eq)]
 pub struct FailedLevel {
@@ -375,17 +296,6 @@ pub struct FailedLevel {
     pub runs: usize,
     /// Why the first one failed.
     pub error: String,
-}
-
-impl FailedLevel {
-    /// `runs` that failed, the first one for `error`.
-    pub fn new(level: impl Into<String>, runs: usize, error: impl Into<String>) -> Self {
-        Self {
-            level: level.into(),
-            runs,
-            error: error.into(),
-        }
-    }
 }
 
 /// One level and the medians of its runs.
@@ -466,17 +376,4 @@ pub struct Degradation {
     pub change_percent: f64,
     /// Why.
     pub reasons: Vec<Reason>,
-}
-
-impl Degradation {
-    /// A side without a reason. `edge` and `worst` are places of levels.
-    pub const fn new(side: PlateauSide, edge: usize, worst: usize, change_percent: f64) -> Self {
-        Self {
-            side,
-            edge,
-            worst,
-            change_percent,
-            reasons: Vec::new(),
-        }
-    }
 }

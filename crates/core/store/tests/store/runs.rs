@@ -197,7 +197,11 @@ fn a_document_imported_twice_is_one_run() {
     let (_directory, store) = store();
     let imported = |number, sha256: &str| {
         let (format, sha256) = ("iperf3-json".to_owned(), sha256.to_owned());
-        let import = Import::new(format, sha256);
+        let import = Import {
+            format,
+            sha256,
+            ..Import::default()
+        };
         let mut record = run(number, 1);
         record.origin.imported = Some(import);
         record
@@ -226,8 +230,12 @@ fn a_whole_document_replaces_the_one_that_was_cut_off() {
             Some("iperf3:a:client".to_owned()),
         );
         let mut record = run(number, 1);
-        let mut import = Import::new(format, sha256);
-        import.key = key;
+        let import = Import {
+            format,
+            sha256,
+            key,
+            ..Import::default()
+        };
         record.origin.imported = Some(import);
         record.state = state;
 

@@ -426,10 +426,12 @@ fn time_and_title_stand_before_every_line_also_the_empty_one() {
 
 #[test]
 fn a_verbose_client_tells_who_it_is_even_if_the_server_is_busy() {
-    let control = ControlConnected::new(
-        "127.0.0.1:40000".parse().expect("an address"),
-        "127.0.0.1:5201".parse().expect("an address"),
-    );
+    let control = ControlConnected {
+        local: "127.0.0.1:40000".parse().expect("an address"),
+        remote: "127.0.0.1:5201".parse().expect("an address"),
+        mss_bytes: None,
+        chosen_block_len_bytes: None,
+    };
     let busy = failure(
         FailureKind::Error,
         "the server is busy running a test. try again later",

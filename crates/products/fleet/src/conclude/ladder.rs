@@ -350,7 +350,14 @@ pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option
     let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);
     let deviation = scale(with_bps)?.max(scale(without_bps)?);
     let noise = (SUM_SHARE * without).max(SCALES * deviation);
-    Some(Poisoning::new(with, without, own, noise))
+    Some(Poisoning {
+        with_bps: with,
+        without_bps: without,
+        own_bps: own,
+        gain_bps: without - with,
+        // Its absence alone, and the spread of the repetitions.
+        gain_explained_bps: own + noise,
+    })
 }
 
 /// Index of Jain, Chiu and Hawe (DEC-TR-301, 1984): the square of the sum over the number times the

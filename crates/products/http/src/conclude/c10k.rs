@@ -67,12 +67,14 @@ fn step(run: &CellRun) -> Option<IdleStep> {
         .answered_at_end
         .unwrap_or(load.connections.open_at_end);
     Some(IdleStep {
+        wanted: run.key.connections,
+        open: held,
+        dropped: load.connections.dropped,
         server_rss_bytes: server.and_then(|server| server.rss_bytes),
         server_kernel_bytes: server.and_then(kernel_bytes),
         server_cpus: server.and_then(cpus),
         client_rss_bytes: run.client.rss_bytes,
         client_cpus: cpus(&run.client),
-        ..IdleStep::new(run.key.connections, held, load.connections.dropped)
     })
 }
 

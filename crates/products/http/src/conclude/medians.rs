@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{
     CellFacts, CellKey, CellRun, Counters, EndpointFacts, EndpointStats, ErrorCounts, LoadResult,
-    Medians, Network, NicStats, Peak, Quantile, RunState,
+    Medians, Network, NicStats, Peak, Position, Quantile, RunState,
 };
 use linerate_model::stats::{median, relative_spread};
 
@@ -179,6 +179,9 @@ pub(super) fn cell_facts(
 
     let has_agent = runs.iter().any(|run| run.server.is_some());
     CellFacts {
+        key,
+        port,
+        network,
         is_one_host: network == Network::Loopback,
         mode: loads.first().map(|load| load.mode),
         reason,
@@ -195,7 +198,8 @@ pub(super) fn cell_facts(
         flags,
         client: endpoint(&runs, |run| Some(&run.client)),
         server: has_agent.then(|| endpoint(&runs, |run| run.server.as_ref())),
-        ..CellFacts::new(key, port, network)
+        position: Position::default(),
+        is_lossy_without_load: None,
     }
 }
 

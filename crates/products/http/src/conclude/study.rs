@@ -8,7 +8,7 @@ mod curve;
 mod input;
 mod sentences;
 
-use linerate_model::http::{CellRun, NegotiatedProtocol, RunState, Study, VerdictClass};
+use linerate_model::http::{CellRun, HTTP_SCHEMA, NegotiatedProtocol, RunState, Study, VerdictClass};
 
 use super::c10k;
 use cells::JudgedCells;
@@ -26,6 +26,9 @@ pub(crate) fn study(input: &StudyInput<'_>) -> Study {
     let judged = JudgedCells::of(input);
     let idle = c10k::idle(&kept.runs);
     Study {
+        schema: HTTP_SCHEMA.to_owned(),
+        target: setup.target.clone(),
+        plan: setup.plan.to_toml(),
         started_unix_ms: setup.started_unix_ms,
         elapsed_ns: input.elapsed_ns,
         seed: setup.plan.seed,
@@ -47,7 +50,6 @@ pub(crate) fn study(input: &StudyInput<'_>) -> Study {
         cells: judged.cells,
         rows: judged.rows,
         idle,
-        ..Study::new(&setup.target, setup.plan.to_toml())
     }
 }
 

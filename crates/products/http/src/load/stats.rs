@@ -151,7 +151,8 @@ impl LoadStats {
             warmup_seconds: u32::try_from(spec.warmup_ns / 1_000_000_000).unwrap_or(u32::MAX),
             flags,
             outage: None,
-            ..LoadResult::new(spec.mode)
+            mode: spec.mode,
+            alone_ns: None,
         }
     }
 

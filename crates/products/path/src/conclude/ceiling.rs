@@ -56,7 +56,10 @@ pub(super) fn ceiling(facts: &CeilingFacts, idle_rtt_ns: Option<i64>) -> Option<
         .filter_map(|(by, bps)| bps.filter(|bps| *bps > 0.0).map(|bps| (by, bps)));
     let (by, rate_bps) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
 
-    Some(RateCeiling::new(rate_bps, by))
+    Some(RateCeiling {
+        rate_bps,
+        by: by.to_owned(),
+    })
 }
 
 #[cfg(test)]

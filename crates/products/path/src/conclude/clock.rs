@@ -81,9 +81,12 @@ impl Clock {
 
     /// The estimate of a report. Its offset is that in the middle of the probes.
     pub fn estimate(&self) -> ClockEstimate {
-        let mut estimate = ClockEstimate::new(self.method, self.offset_ns, self.error_ns);
-        estimate.skew_ppb = (self.skew * 1e9).round() as i64;
-        estimate
+        ClockEstimate {
+            method: self.method,
+            offset_ns: self.offset_ns,
+            error_ns: self.error_ns,
+            skew_ppb: (self.skew * 1e9).round() as i64,
+        }
     }
 
     /// Offset of the other clock, in ns, at a time of this one.

@@ -121,7 +121,12 @@ fn one_kernel_has_one_clock_unless_the_probes_contradict() {
         queue_ns: 5000,
     };
     let clock = Clock::from_probes(&veth.probes(200, 4), facts).expect("replies");
-    let expected = ClockEstimate::new(ClockMethod::OneClock, 0, 0);
+    let expected = ClockEstimate {
+        method: ClockMethod::OneClock,
+        offset_ns: 0,
+        error_ns: 0,
+        skew_ppb: 0,
+    };
     assert_eq!(clock.estimate(), expected);
 
     let (up, down) = clock.one_way(&veth.probes(200, 4));

@@ -82,6 +82,9 @@ fn of_direction(
     let received = loss.received.max(1);
     let share = |part: u64| part as f64 / received as f64;
     Some(Datagrams {
+        kind,
+        direction,
+        loss,
         sent_bps: bps(sender.datagrams_sent, sender),
         received_bps: bps(receiver.datagrams_received, receiver),
         received_per_s: per_s(receiver.datagrams_received, receiver.elapsed_ns),
@@ -93,7 +96,6 @@ fn of_direction(
         lateness: sender.lateness,
         gaps: receiver.gaps,
         longest_train: receiver.longest_train,
-        ..Datagrams::new(kind, direction, loss)
     })
 }
 

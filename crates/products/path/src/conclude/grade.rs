@@ -14,7 +14,12 @@ pub(super) fn grade(loads: &[(PhaseKind, Option<i64>)], probe: ProbeKind) -> Opt
         .collect();
     // The mean of down and up hid the worse one: +91 and +410 ms were a D.
     let (load, added_ns) = known?.into_iter().max_by_key(|(_, added_ns)| *added_ns)?;
-    Some(Grade::new(letter(added_ns), load, added_ns, probe))
+    Some(Grade {
+        letter: letter(added_ns).to_owned(),
+        load: Some(load),
+        added_ns,
+        probe,
+    })
 }
 
 fn letter(added_ns: i64) -> &'static str {
@@ -198,8 +203,11 @@ mod tests {
             (vec![], None),
         ];
         for (loads, expected) in table {
-            let expected = expected.map(|(letter, load, added_ns)| {
-                Grade::new(letter, load, added_ns, ProbeKind::Icmp)
+            let expected = expected.map(|(letter, load, added_ns)| Grade {
+                letter: String::from(letter),
+                load: Some(load),
+                added_ns,
+                probe: ProbeKind::Icmp,
             });
             assert_eq!(grade(&loads, ProbeKind::Icmp), expected, "{loads:?}");
         }

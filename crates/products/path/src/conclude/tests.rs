@@ -398,10 +398,13 @@ fn counts_of_the_server_above_what_was_sent_are_no_figure() {
 
 #[test]
 fn subflows_are_those_of_the_senders_and_their_retransmissions_count() {
-    let row = |stream: u32, retransmits| {
-        let mut row = SubflowRow::new(stream, "", "");
-        (row.bytes, row.share, row.rtt_us, row.retransmits) = (1, 1.0, 1, retransmits);
-        row
+    let row = |stream: u32, retransmits| SubflowRow {
+        stream,
+        bytes: 1,
+        share: 1.0,
+        rtt_us: 1,
+        retransmits,
+        ..SubflowRow::default()
     };
     let mut input = usual();
     let both = &mut input.phases[2];

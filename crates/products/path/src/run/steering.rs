@@ -121,11 +121,13 @@ impl<'a> ShownLoad<'a> {
         };
 
         let interval = LoadInterval {
+            phase: self.progress.kind,
+            start_ns: last.at_ns,
+            end_ns: sample.at_ns,
             received_bps: rate(|sample| sample.down_bytes),
             sent_bps: rate(|sample| sample.up_bytes),
             streams: sample.streams,
             rtt_ns,
-            ..LoadInterval::new(self.progress.kind, last.at_ns, sample.at_ns)
         };
         (self.observers.on_event)(&PathEvent::Interval(interval));
     }

@@ -64,6 +64,10 @@ pub fn sweep(
         rules,
     };
     Sweep {
+        plan: view.plan(),
+        estimate: Cost::new(estimate.runs, estimate.time.as_secs_f64()),
+        cost: Cost::new(outcome.runs, log.elapsed.as_secs_f64()),
+        answer: view.answer(),
         provenance: log.provenance.clone(),
         is_client_cpu_only: log.is_client_cpu_only,
         client_cores: log.hosts.client_cores,
@@ -78,12 +82,6 @@ pub fn sweep(
         drift_ratio: outcome.drift,
         is_cut_short: outcome.is_cut_short,
         ended_by: outcome.ended_by.clone(),
-        ..Sweep::new(
-            view.plan(),
-            Cost::new(estimate.runs, estimate.time.as_secs_f64()),
-            Cost::new(outcome.runs, log.elapsed.as_secs_f64()),
-            view.answer(),
-        )
     }
 }
 
@@ -102,10 +100,16 @@ impl View<'_> {
     fn plan(&self) -> SweepPlan {
         let (spec, planned) = (self.spec, self.space.planned.iter());
         SweepPlan {
+            host: spec.host.clone(),
+            port: spec.port.first,
+            objective: spec.objective,
             is_udp: spec.is_udp,
             is_reverse: spec.is_reverse,
             factors: planned
-                .map(|one| PlannedFactor::new(one.name, one.levels_text()))
+                .map(|one| PlannedFactor {
+                    name: one.name.to_owned(),
+                    levels: one.levels_text(),
+                })
                 .collect(),
             seed: spec.seed,
             repetitions: spec.repetitions,
@@ -114,7 +118,6 @@ impl View<'_> {
             budget_ns: u64::try_from(spec.budget.as_nanos()).unwrap_or(u64::MAX),
             confidence: self.plan.confidence,
             tolerance: self.plan.tolerance,
-            ..SweepPlan::new(&spec.host, spec.port.first, spec.objective)
         }
     }
 
@@ -152,12 +155,10 @@ impl View<'_> {
             .map(|factor| factor.name.to_owned());
         let levels: SettingLevels = names.zip(self.space.labels(setting)).collect();
         Leader {
+            setting: levels,
+            value,
             metrics,
-            ..Leader::new(
-                levels,
-                value,
-                self.space.test_settings(setting).command(self.run),
-            )
+            command: self.space.test_settings(setting).command(self.run),
         }
     }
 
@@ -229,6 +230,7 @@ impl View<'_> {
             advised
         };
         let mut factor = FactorResult {
+            name: name.to_owned(),
             is_amount: self.plan.factors[stage.factor].is_amount(),
             plateau: stage.plateau.clone(),
             advised,
@@ -249,7 +251,9 @@ impl View<'_> {
                 .collect(),
             limited,
             limits: (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts),
-            ..FactorResult::new(name, levels, best)
+            levels,
+            best,
+            degradations: Vec::new(),
         };
 
         if factor.is_amount {
@@ -282,11 +286,11 @@ impl View<'_> {
             &self.space.planned[stage.factor],
             point.setting.level(stage.factor),
         );
-        FailedLevel::new(
+        FailedLevel {
             level,
-            point.failures.len(),
-            point.failures.first().cloned().unwrap_or_default(),
-        )
+            runs: point.failures.len(),
+            error: point.failures.first().cloned().unwrap_or_default(),
+        }
     }
 
     fn level(&self, stage: &Stage, at: PointId) -> Level {
@@ -343,9 +347,13 @@ impl View<'_> {
                 (self.loss(best, factor, worst) > self.plan.tolerance).then(|| {
                     // Positive for a delay or a cost, which rise where they get worse.
                     let change_percent = (factor.levels[worst].median / best - 1.0) * 100.0;
-                    let mut found = Degradation::new(side, edge, worst, change_percent);
-                    found.reasons = self.reasons(stage, factor.best, worst);
-                    found
+                    Degradation {
+                        side,
+                        edge,
+                        worst,
+                        change_percent,
+                        reasons: self.reasons(stage, factor.best, worst),
+                    }
                 })
             })
             .collect()

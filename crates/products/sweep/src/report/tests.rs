@@ -7,8 +7,8 @@ use linerate_model::measure::MeasureName;
 use linerate_model::record::{Detail, Measure, RunId, RunKind, RunState, TestDetail, Trial, Way};
 use linerate_model::stats::Interval;
 use linerate_model::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor,
-    PlateauSide, Reason, ReasonName, Recommendation, RunMetrics, Sweep, SweepPlan,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective, PlannedFactor,
+    PlateauSide, Provenance, Reason, ReasonName, Recommendation, RunMetrics, Sweep, SweepPlan,
 };
 use linerate_model::{EndpointTotals, StreamSummary, Summary};
 
@@ -54,36 +54,62 @@ fn run(level: &str, value: f64) -> Run {
 fn sweep() -> Sweep {
     let setting = [("streams".to_owned(), "10".to_owned())].into();
     let answer = Recommendation::Use {
-        leader: Leader::new(setting, 288e9, "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10"),
+        leader: Leader {
+            setting,
+            value: 288e9,
+            metrics: RunMetrics::default(),
+            command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
+        },
         interval: Interval {
             low: 285e9,
             high: 291e9,
         },
     };
-    let mut sweep = Sweep::new(plan(), Cost::new(58, 261.0), Cost::new(46, 207.4), answer);
-    sweep.provenance.started_at = "2026-11-23T13:40:00Z".to_owned();
-    sweep.provenance.client.name = Some("lab1".to_owned());
-    sweep.provenance.client.program = Some("linerate 0.1.0".to_owned());
-    sweep.provenance.client.kernel = Some("6.1.0".to_owned());
-    sweep.client_cores = Some(16);
-    sweep.factors = vec![streams()];
-    sweep.in_flight_share = Some(0.001);
-
-    sweep
+    let client = HostIdentity {
+        name: Some("lab1".to_owned()),
+        program: Some("linerate 0.1.0".to_owned()),
+        kernel: Some("6.1.0".to_owned()),
+    };
+    Sweep {
+        plan: plan(),
+        provenance: Provenance {
+            started_at: "2026-11-23T13:40:00Z".to_owned(),
+            client,
+            server: HostIdentity::default(),
+        },
+        is_client_cpu_only: false,
+        estimate: Cost::new(58, 261.0),
+        cost: Cost::new(46, 207.4),
+        client_cores: Some(16),
+        server_cores: None,
+        answer,
+        factors: vec![streams()],
+        in_flight_share: Some(0.001),
+        run_time_s: None,
+        drift_ratio: None,
+        is_cut_short: false,
+        ended_by: None,
+    }
 }
 
 fn plan() -> SweepPlan {
-    let mut plan = SweepPlan::new("192.0.2.7", 5201, Objective::Throughput);
-    plan.factors = vec![PlannedFactor::new("streams", "1..20")];
-    plan.seed = 1;
-    plan.repetitions = 3;
-    plan.time_s = 3;
-    plan.omit_s = 1;
-    plan.budget_ns = 900_000_000_000;
-    plan.confidence = 0.95;
-    plan.tolerance = 0.03;
-
-    plan
+    SweepPlan {
+        host: "192.0.2.7".to_owned(),
+        port: 5201,
+        objective: Objective::Throughput,
+        factors: vec![PlannedFactor {
+            name: "streams".to_owned(),
+            levels: "1..20".to_owned(),
+        }],
+        seed: 1,
+        repetitions: 3,
+        time_s: 3,
+        omit_s: 1,
+        budget_ns: 900_000_000_000,
+        confidence: 0.95,
+        tolerance: 0.03,
+        ..SweepPlan::default()
+    }
 }
 
 fn streams() -> FactorResult {
@@ -93,22 +119,46 @@ fn streams() -> FactorResult {
         level("11", 11, 286e9, 5),
         level("20", 20, 163e9, 3),
     ];
-    let mut streams = FactorResult::new("streams", levels, 1);
-    streams.is_amount = true;
-    streams.plateau = 1..=2;
-    streams.confidence = 0.98;
-    streams.failed = vec![FailedLevel::new("64", 3, "too many streams")];
-
-    let mut below = Degradation::new(PlateauSide::Below, 1, 0, -88.5);
+    let failed = FailedLevel {
+        level: "64".to_owned(),
+        runs: 3,
+        error: "too many streams".to_owned(),
+    };
     let saturated = "one CPU of the server is fully used (99 %) by one stream";
-    below.reasons = vec![Reason::new(ReasonName::CoreSaturated, saturated)];
-
-    let mut above = Degradation::new(PlateauSide::Above, 2, 3, -43.4);
+    let below = Degradation {
+        side: PlateauSide::Below,
+        edge: 1,
+        worst: 0,
+        change_percent: -88.5,
+        reasons: vec![Reason::new(ReasonName::CoreSaturated, saturated)],
+    };
     let not_known = "not known; not reported: number of CPUs of the server";
-    above.reasons = vec![Reason::new(ReasonName::NotKnown, not_known)];
-    streams.degradations = vec![below, above];
+    let above = Degradation {
+        side: PlateauSide::Above,
+        edge: 2,
+        worst: 3,
+        change_percent: -43.4,
+        reasons: vec![Reason::new(ReasonName::NotKnown, not_known)],
+    };
 
-    streams
+    FactorResult {
+        name: "streams".to_owned(),
+        is_amount: true,
+        levels,
+        best: 1,
+        plateau: 1..=2,
+        advised: 1,
+        is_default: false,
+        ties: Vec::new(),
+        lighter: None,
+        excess_max: None,
+        confidence: 0.98,
+        spared: Vec::new(),
+        failed: vec![failed],
+        limited: 1,
+        limits: Vec::new(),
+        degradations: vec![below, above],
+    }
 }
 
 fn runs() -> Vec<Run> {
@@ -170,8 +220,18 @@ fn short_text_has_the_answer_the_levels_the_reason_and_the_command() {
 #[test]
 fn short_text_of_several_factors_has_a_row_for_each() {
     let mut sweep = sweep();
-    let mut length = FactorResult::new("length", vec![level("128K", 131_072, 288e9, 6)], 0);
-    length.is_amount = true;
+    let length = FactorResult {
+        name: "length".to_owned(),
+        levels: vec![level("128K", 131_072, 288e9, 6)],
+        best: 0,
+        plateau: 0..=0,
+        advised: 0,
+        confidence: 0.0,
+        failed: Vec::new(),
+        limited: 0,
+        degradations: Vec::new(),
+        ..streams()
+    };
     sweep.factors.push(length);
 
     let shown = brief(&sweep);

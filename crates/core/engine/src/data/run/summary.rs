@@ -50,11 +50,9 @@ impl TestRun {
                 receiver: (!sends).then_some(counted),
                 delivered: totals.delivered,
                 tcp: totals.tcp,
-                file: file_name.map(|path| {
-                    FileSummary::new(
-                        path.display().to_string(),
-                        std::fs::metadata(path).map_or(0, |m| m.len()),
-                    )
+                file: file_name.map(|path| FileSummary {
+                    name: path.display().to_string(),
+                    size_bytes: std::fs::metadata(path).map_or(0, |m| m.len()),
                 }),
                 local_metrics: totals.metrics.map(Box::new),
                 ..StreamSummary::default()

@@ -295,11 +295,12 @@ impl Client<'_> {
             Start::After(time) => now_unix_us.saturating_add(micros(time)),
             Start::Now | Start::AtMonotonic(_) => return,
         };
-        reporter.emit(&Event::DelayedStart(DelayedStart::new(
+        reporter.emit(&Event::DelayedStart(DelayedStart {
             number,
+            in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000,
             at_unix_us,
             now_unix_us,
-        )));
+        }));
     }
 
     /// Drives the session, and the one that comes back afterwards if there is one.

@@ -385,7 +385,11 @@ impl Session {
                         announce(connection, &mut self.devices, reporter);
                     }
                     Action::ClockCheck(check) => {
-                        let check = ClockCheck::new(connection.number, check.send_ns, check.ack_ns);
+                        let check = ClockCheck {
+                            number: connection.number,
+                            request_ns: check.send_ns,
+                            response_ns: check.ack_ns,
+                        };
                         reporter.emit(&Event::ClockCheck(check));
                     }
                     Action::Report(report) => connection.report = Some(*report),

@@ -203,9 +203,12 @@ impl<'a> Client<'a> {
             machine.handle_control(Instant::now(), received);
         }
 
-        let mut connected = ControlConnected::new(connection.local, connection.remote);
-        connected.mss_bytes = mss_bytes;
-        connected.chosen_block_len_bytes = chosen_block_len_bytes;
+        let connected = ControlConnected {
+            local: connection.local,
+            remote: connection.remote,
+            mss_bytes,
+            chosen_block_len_bytes,
+        };
         reporter.emit(&Event::ControlConnected(connected.clone()));
 
         let mut header = test_header(

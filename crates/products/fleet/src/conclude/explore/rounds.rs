@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FleetHeader, FleetHost, FleetMode, FleetReport, HostId, NotRun,
+    Cell, CellFlag, CellOutcome, FLEET_SCHEMA, FleetHeader, FleetHost, FleetMode, FleetReport, HostId, NotRun,
     NotRunReason, Round, Task,
 };
 
@@ -231,7 +231,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
                 is_target_only: host.is_target_only,
             });
         }
-        let mut report = FleetReport::new(FleetHeader {
+        let header = FleetHeader {
             hosts,
             run_id: None,
             plan: self.planned.hash,
@@ -243,10 +243,17 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             elapsed_ns: 0,
             seed: plan.seed,
             ended: self.ended,
-        });
-        report.cells = self.cells.into_values().collect();
-        report.findings = ranked(findings);
-        report
+        };
+
+        FleetReport {
+            schema: FLEET_SCHEMA.to_owned(),
+            header,
+            cells: self.cells.into_values().collect(),
+            effects: Vec::new(),
+            ladder: Vec::new(),
+            poisonings: Vec::new(),
+            findings: ranked(findings),
+        }
     }
 }
 

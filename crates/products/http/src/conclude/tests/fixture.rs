@@ -1,7 +1,7 @@
 //! Runs for tests: clean ones, of which each test spoils what it is about.
 
 use linerate_model::http::{
-    CellKey, CellRun, EndpointStats, Latency, LoadResult, Mode, NicStats, Peak, Phase, Quantile,
+    CellKey, CellRun, Connections, EndpointStats, ErrorCounts, Latency, LoadResult, Mode, NicStats, Peak, Phase, Quantile,
     RunState,
 };
 
@@ -37,24 +37,38 @@ pub(crate) fn load(ok_per_s: f64) -> LoadResult {
 pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> LoadResult {
     let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
     let header_bytes = crate::plan::estimate::usual_header_bytes(payload_bytes);
-    let mut load = LoadResult::new(Mode::Closed {
-        pipeline: 1,
-        think_ns: 0,
-    });
-    load.protocol = Some(linerate_model::http::NegotiatedProtocol::default());
-    load.connections.wanted = u64::from(connections);
-    load.connections.opened = u64::from(connections);
-    load.connections.open_at_end = u64::from(connections);
-    load.window_ns = WINDOW_S * 1_000_000_000;
-    load.requests = ok;
-    load.ok = ok;
-    load.payload_bytes = ok * payload_bytes;
-    load.http_bytes = Some(ok * (payload_bytes + header_bytes));
-    load.request_bytes = Some(ok * 60);
-    load.response_head_bytes = Some(header_bytes);
-    load.latency = latency((f64::from(connections) / ok_per_s * 1e9) as u64);
+    let connected = u64::from(connections);
 
-    load
+    LoadResult {
+        protocol: Some(linerate_model::http::NegotiatedProtocol::default()),
+        mode: Mode::Closed {
+            pipeline: 1,
+            think_ns: 0,
+        },
+        connections: Connections {
+            wanted: connected,
+            opened: connected,
+            open_at_end: connected,
+            ..Connections::default()
+        },
+        window_ns: WINDOW_S * 1_000_000_000,
+        requests: ok,
+        ok,
+        payload_bytes: ok * payload_bytes,
+        http_bytes: Some(ok * (payload_bytes + header_bytes)),
+        request_bytes: Some(ok * 60),
+        response_head_bytes: Some(header_bytes),
+        errors: ErrorCounts::default(),
+        latency: latency((f64::from(connections) / ok_per_s * 1e9) as u64),
+        service: None,
+        send_lag: None,
+        connect: None,
+        alone_ns: None,
+        seconds: Vec::new(),
+        warmup_seconds: 0,
+        flags: Vec::new(),
+        outage: None,
+    }
 }
 
 /// A finished run of this load, of which nothing is known at either end.
@@ -120,8 +134,10 @@ pub(crate) fn observed(mut run: CellRun) -> CellRun {
 
 /// A gigabit NIC whose counters stayed 0.
 pub(crate) fn idle_nic() -> NicStats {
-    let mut nic = NicStats::new("e");
-    nic.link_bps = Some(1_000_000_000);
-    nic.mtu_bytes = Some(1500);
-    nic
+    NicStats {
+        device: "e".to_owned(),
+        link_bps: Some(1_000_000_000),
+        mtu_bytes: Some(1500),
+        ..NicStats::default()
+    }
 }

@@ -281,13 +281,17 @@ fn download_is_the_baseline_where_no_server_tests_tcp() {
 #[test]
 fn cells_that_a_check_advises_against_are_skipped_unless_forced() {
     let mut setup = matrix(TWO_CELLS);
-    let mut check = Check::new(
-        "nofile.hard",
-        linerate_model::http::Side::Client,
-        CheckStatus::Fail,
-    );
-    check.cells = vec!["matrix-1k-c256".to_owned()];
-    setup.checks = vec![check];
+    setup.checks = vec![Check {
+        id: "nofile.hard".to_owned(),
+        side: linerate_model::http::Side::Client,
+        status: CheckStatus::Fail,
+        have: String::new(),
+        need: String::new(),
+        fix: Vec::new(),
+        undo: Vec::new(),
+        advice: String::new(),
+        cells: vec!["matrix-1k-c256".to_owned()],
+    }];
 
     let mut checked = hosts();
     let study = run(&setup, false, Kept::default(), &mut checked).expect("a study");

@@ -128,9 +128,10 @@ fn recorded_run(load: &PlannedLoad) -> Run {
 }
 
 fn body(target: &Target, verdict: Option<CellVerdict>) -> Body {
-    let mut load = HttpLoad::new(scrubbed(&[target.to_string()]).concat());
-    load.verdict = verdict.map(Box::new);
-    Body::HttpLoad(load)
+    Body::HttpLoad(HttpLoad {
+        target: scrubbed(&[target.to_string()]).concat(),
+        verdict: verdict.map(Box::new),
+    })
 }
 
 fn finish(mut recording: Recording, trial: &Trial, remarks: &[String], body: Body) -> Recorded {

@@ -33,17 +33,16 @@ fn rows_of(stream: u16, is_sender: bool, subflows: &[Subflow]) -> Vec<SubflowRow
 
     let row = |subflow: &Subflow| {
         let bytes = bytes(subflow)?;
-        let mut row = SubflowRow::new(
-            stream.into(),
-            subflow.local?.to_string(),
-            subflow.remote?.to_string(),
-        );
-        row.bytes = bytes;
-        row.share = bytes as f64 / all.max(1) as f64;
-        row.rtt_us = subflow.info.rtt_us;
-        row.retransmits = subflow.info.retransmits_total;
-
-        Some(row)
+        Some(SubflowRow {
+            stream: stream.into(),
+            local: subflow.local?.to_string(),
+            remote: subflow.remote?.to_string(),
+            bytes,
+            share: bytes as f64 / all.max(1) as f64,
+            rtt_us: subflow.info.rtt_us,
+            retransmits: subflow.info.retransmits_total,
+            is_backup: None,
+        })
     };
     complete().filter_map(row).collect()
 }
