@@ -290,7 +290,8 @@ impl Block {
                 bytes,
             }) => {
                 let data = base64::engine::general_purpose::STANDARD.encode(bytes);
-                let (name, label) = (escaped(name), line(label));
+                let name = escaped(name);
+                let label = line(label);
                 format!(
                     "<p><a download=\"{name}\" \
                      href=\"data:{media_type};base64,{data}\">{label}</a></p>\n"

@@ -287,7 +287,8 @@ impl Chart {
 
     /// Leaves out what has no place on its axes; none when nothing measured is left.
     pub fn checked(mut self) -> Option<Self> {
-        let (x, y) = (&self.x, &self.y);
+        let x = &self.x;
+        let y = &self.y;
         for series in &mut self.series {
             series
                 .points

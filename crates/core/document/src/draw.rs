@@ -121,7 +121,9 @@ impl Label {
             "" => String::new(),
             class => format!(" class=\"{class}\""),
         };
-        let (x, y, text) = (short(self.x), short(self.y), escaped(&self.text));
+        let x = short(self.x);
+        let y = short(self.y);
+        let text = escaped(&self.text);
         let _ = writeln!(
             out,
             "<text{class} x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>"
@@ -164,7 +166,8 @@ impl Drawing {
         let mut last = (0.0, 0.0);
 
         for (number, ((x, y), begins)) in points.iter().enumerate() {
-            let (x, y) = (tenths(*x), tenths(*y));
+            let x = tenths(*x);
+            let y = tenths(*y);
             let step = (x - last.0, y - last.1);
             let is_apart = step.0.abs() >= APART || step.1.abs() >= APART;
             if !is_apart && !begins && number + 1 < points.len() {
@@ -208,7 +211,9 @@ impl Drawing {
             2 => "m0-5l4.5 8h-9z",
             _ => "m0-5l5 5l-5 5l-5-5z",
         };
-        let (x, y, hue) = (short(x), short(y), hue % HUES);
+        let x = short(x);
+        let y = short(y);
+        let hue = hue % HUES;
         let _ = writeln!(
             self.shapes,
             "<path class=\"marker h{hue}\" d=\"M{x} {y}{outline}\"/>"

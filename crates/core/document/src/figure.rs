@@ -13,7 +13,8 @@ impl Plot {
     pub(crate) fn html(&self) -> String {
         let note = format!("{}{}", self.key, self.note);
         let drawing = draw::svg(&self.sentence(), |width| draw::panels::plot(self, width));
-        let (summary, values) = (shown(&self.title), self.values().html());
+        let summary = shown(&self.title);
+        let values = self.values().html();
         let values = format!("<details><summary>Values: {summary}</summary>{values}</details>");
         figure(&self.title, &note, &(drawing + &values))
     }
@@ -44,7 +45,8 @@ impl HeatMap {
             [] => "none".to_owned(),
             framed => framed.join("; "),
         };
-        let (rows, columns) = (self.rows.len(), self.columns.len());
+        let rows = self.rows.len();
+        let columns = self.columns.len();
         let label = format!(
             "{}: {rows} rows and {columns} columns; framed: {framed}",
             self.title

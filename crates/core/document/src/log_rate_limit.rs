@@ -37,7 +37,8 @@ impl LogRateLimit {
             .is_none_or(|t| now.saturating_duration_since(t) >= PERIOD)
         {
             // A period begins with a message, so that a burst after silence passes.
-            (self.begun, self.passed) = (Some(now), 0);
+            self.begun = Some(now);
+            self.passed = 0;
         }
 
         let passes = self.passed < MESSAGES;

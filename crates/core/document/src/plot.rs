@@ -141,7 +141,8 @@ impl Plot {
         };
         let slot = |places: &[f64]| {
             // Chunks are never empty.
-            let (from, to) = (places[0], places[places.len() - 1]);
+            let from = places[0];
+            let to = places[places.len() - 1];
             let [first, last] = [from, to].map(text);
             let cells = self.series();
             Slot {

@@ -322,7 +322,8 @@ impl Table {
         let mut out = format!("<table{width}>{caption}\n<thead><tr>");
 
         for column in &self.columns {
-            let (class, head) = (class(column), shown(&column.head));
+            let class = class(column);
+            let head = shown(&column.head);
             out += &format!("<th scope=\"col\"{class}>{head}</th>");
         }
 

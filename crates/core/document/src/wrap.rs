@@ -13,7 +13,8 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     }
 
     let mut lines = Vec::new();
-    let (mut line, mut length) = (String::new(), 0);
+    let mut line = String::new();
+    let mut length = 0;
 
     for word in text.split_whitespace() {
         for piece in pieces(word, width) {

@@ -49,7 +49,8 @@ impl PathTrace {
         let Some((trace, sockets)) = self.tracer.take().and_then(HopTracer::finish) else {
             return Vec::new();
         };
-        (self.known, self.sockets) = (trace, Some(sockets));
+        self.known = trace;
+        self.sockets = Some(sockets);
         self.known.answers()
     }
 

@@ -175,7 +175,8 @@ impl TlsStream {
     pub(crate) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
         loop {
             if self.sent == self.outgoing.len() {
-                (self.outgoing, self.sent) = (self.session.take_outgoing(), 0);
+                self.outgoing = self.session.take_outgoing();
+                self.sent = 0;
                 if self.outgoing.is_empty() {
                     return Ok(());
                 }
@@ -229,7 +230,8 @@ impl TlsStream {
     /// What is read and not taken, after a read of the socket if there is nothing; empty at the end.
     fn received(&mut self, fd: impl AsFd) -> io::Result<&[u8]> {
         if !self.has_received() {
-            (self.received, self.taken) = (Vec::new(), 0);
+            self.received = Vec::new();
+            self.taken = 0;
             let mut ciphertext = vec![0; READ_BYTES];
             let len = stream_io::recv(&fd, &mut ciphertext)?;
             if len == 0 {

@@ -118,7 +118,8 @@ pub fn datagrams_with_warm_up(summary: &Summary, flow: Flow) -> Option<Datagrams
     {
         if let Some(udp) = end.as_mut().and_then(|end| end.udp.as_mut()) {
             // Nothing counts as omitted: the counts of the whole test remain.
-            (udp.omitted_packets, udp.omitted_lost) = (Some(0), Some(0));
+            udp.omitted_packets = Some(0);
+            udp.omitted_lost = Some(0);
         }
     }
 

@@ -53,7 +53,9 @@ pub fn change(share: f64) -> String {
 /// Seconds as `1:23:45` or `2:03`.
 pub fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
-    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    let hours = whole / 3600;
+    let minutes = whole / 60 % 60;
+    let seconds = whole % 60;
     if hours > 0 {
         format!("{hours}:{minutes:02}:{seconds:02}")
     } else {

@@ -48,7 +48,8 @@ impl PortRange {
 
 impl From<u16> for PortRange {
     fn from(port: u16) -> Self {
-        let (first, last) = (port, port);
+        let first = port;
+        let last = port;
         Self { first, last }
     }
 }

@@ -419,7 +419,8 @@ impl Snapshot {
 
     /// Names of the interfaces with facts in this snapshot, sorted.
     pub fn interfaces(&self) -> BTreeSet<&str> {
-        let (facts, counters) = (self.facts_under(NIC), self.counters_under(NIC));
+        let facts = self.facts_under(NIC);
+        let counters = self.counters_under(NIC);
         let keys = facts
             .map(|(key, _)| key)
             .chain(counters.map(|(key, _)| key));

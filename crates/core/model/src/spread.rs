@@ -23,7 +23,8 @@ impl Spread {
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         if self.count == 1 {
-            (self.min, self.max) = (value, value);
+            self.min = value;
+            self.max = value;
         } else {
             self.min = self.min.min(value);
             self.max = self.max.max(value);

@@ -47,7 +47,8 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     // Logarithm of the chance that exactly `cut` values lie below the median, and the sum of these
     // chances.
     let mut chance_ln = runs as f64 * 0.5_f64.ln();
-    let (mut below, mut cut) = (chance_ln.exp(), 0);
+    let mut below = chance_ln.exp();
+    let mut cut = 0;
 
     loop {
         chance_ln += ((runs - cut) as f64 / (cut + 1) as f64).ln();
@@ -99,7 +100,8 @@ pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f
 /// significance of the sum of Kendall's statistics (Hirsch, Slack and Smith, 1982), by the normal
 /// distribution. 1 of values without an order.
 pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
-    let (mut sum, mut variance) = (0.0_f64, 0.0);
+    let mut sum = 0.0_f64;
+    let mut variance = 0.0;
     for values in samples {
         for (place, earlier) in values.iter().enumerate() {
             let later = &values[place + 1..];
@@ -165,7 +167,8 @@ pub fn shift_interval(
 /// normal beyond.
 pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_ranks(a, b);
-    let (n, all) = (a.len(), ranks.len());
+    let n = a.len();
+    let all = ranks.len();
     let sum: usize = ranks[..n].iter().sum();
 
     // Twice the mean of the doubled sum, which has the same distance to both tails.
@@ -251,7 +254,8 @@ pub fn median_deviation(values: &[f64]) -> Option<f64> {
 pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_unstable_by(|x, y| p[*y].total_cmp(&p[*x]));
-    let (mut least, mut adjusted) = (1.0_f64, vec![1.0; p.len()]);
+    let mut least = 1.0_f64;
+    let mut adjusted = vec![1.0; p.len()];
 
     for (position, index) in order.into_iter().enumerate() {
         // Significances descend: a smaller one is corrected to at most the same.

@@ -106,7 +106,9 @@ impl Judged {
         // A margin within the noise of the path could never be confirmed.
         let margin = floor.max(if is_ratio { margin } else { margin * before });
         let p = rank_sum_p(a, b);
-        let (a, b, better) = (a.to_vec(), b.to_vec(), info.better);
+        let a = a.to_vec();
+        let b = b.to_vec();
+        let better = info.better;
         let verdict = Verdict::TooFew;
 
         let mut judged = Self {

@@ -175,7 +175,7 @@ fn run(
                     events.listening(*address);
                 }
             };
-            let (document, report) = (document, report.clone());
+            let report = report.clone();
             let documented = move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> {
                 Box::new(Tee(
                     sink,

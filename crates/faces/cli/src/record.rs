@@ -78,7 +78,8 @@ fn placed(store: Option<&str>, title: Option<String>, labels: Labels) -> RecordO
         // A history that cannot be opened does not prevent the test.
         report(Some(format!("no record: {error}")));
         let mut options = RecordOptions::default();
-        (options.title, options.labels) = (title, labels);
+        options.title = title;
+        options.labels = labels;
         options
     })
 }

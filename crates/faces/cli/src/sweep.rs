@@ -233,7 +233,8 @@ impl SweepArgs {
             if server.protocol == Some(ServerProtocol::Ndt7) {
                 return Err(format!("{}: a sweep has no tests of ndt7", self.host));
             }
-            (self.host, self.port) = (server.address, self.port.or(server.port));
+            self.host = server.address;
+            self.port = self.port.or(server.port);
         }
 
         let over =

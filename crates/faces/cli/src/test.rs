@@ -123,7 +123,8 @@ impl JsonLines {
 
 /// Longest time of all repetitions against a native server; `None` where nothing is examined.
 pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
-    let (repeat, is_examined) = (args.repeat, !args.identity.forget);
+    let repeat = args.repeat;
+    let is_examined = !args.identity.forget;
     let once = Duration::from_secs(plan(&args.spec(), Dialect::Native).estimate_s);
     is_examined.then(|| once * repeat)
 }

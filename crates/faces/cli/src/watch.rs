@@ -110,7 +110,9 @@ impl WatchArgs {
             count,
         } = self;
         let name = repeat.name();
-        let (quiet, expect, otlp) = (repeat.quiet()?, repeat.expect()?, repeat.otlp()?);
+        let quiet = repeat.quiet()?;
+        let expect = repeat.expect()?;
+        let otlp = repeat.otlp()?;
         let (command, run_length) = recorded(repeat.command)?;
         let spec = WatchSpec {
             count,
@@ -161,7 +163,8 @@ impl RepeatArgs {
         // The values are checked here, because a service would show the error only at its first
         // run.
         let _ = (self.quiet()?, self.expect()?, self.otlp()?);
-        let (every, name) = (format!("{}s", self.every.as_secs()), self.name());
+        let every = format!("{}s", self.every.as_secs());
+        let name = self.name();
         let options = [
             ("--every", Some(&every)),
             ("--name", Some(&name)),

@@ -70,7 +70,8 @@ impl Live {
                 _ => 1,
             });
         });
-        let (live, announced) = (self.clone(), self.clone());
+        let live = self.clone();
+        let announced = self.clone();
         let observe = move |event: &ServerEvent| {
             let at_ns = live.now_ns();
             let records = records.and_then(TestRecords::counts);

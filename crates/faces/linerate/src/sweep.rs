@@ -59,7 +59,8 @@ pub fn sweep(
     let outcome = explore(&plan, &mut network);
     let recording = network.recording.take();
     let spec = &network.reached();
-    let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
+    let log = network.finish();
+    let reasons = linerate_doctor::sweep_reasons;
     let found = linerate_sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons);
     let (state, reason) = state(&network, &found);
     let recorded = recording
@@ -101,7 +102,8 @@ fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
 fn run(spec: &SweepSpec) -> Run {
     let mut measured = spec.clone();
     // The key is that of the settings, so sweeps against several servers share it.
-    (measured.host, measured.port) = (String::new(), 0.into());
+    measured.host = String::new();
+    measured.port = 0.into();
     Run {
         kind: RunKind::Sweep,
         body: Body::Sweep(None),

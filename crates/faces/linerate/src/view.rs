@@ -153,7 +153,8 @@ fn check_terminal() -> Result<(), String> {
     }
 
     if size.columns < COLUMNS_MIN || size.rows < ROWS_MIN {
-        let (columns, rows) = (size.columns, size.rows);
+        let columns = size.columns;
+        let rows = size.rows;
         return Err(format!(
             "the terminal has {columns}x{rows} characters, a view needs {COLUMNS_MIN}x{ROWS_MIN}"
         ));

@@ -167,7 +167,8 @@ pub(crate) fn host(page: &Page, host: &LiveHost) -> Vec<Span<'static>> {
 
 fn row(page: &Page, session: &LiveSession) -> Row {
     let cells = live::cells(session, page.view.now_ns).map(|text| (Tone::Plain, text));
-    let (line, glyphs) = (session.rate.clone(), page.view.glyphs);
+    let line = session.rate.clone();
+    let glyphs = page.view.glyphs;
     (
         cells.into(),
         Box::new(move |width| sparkline::row(line.values(), width, glyphs)),

@@ -178,7 +178,8 @@ fn row(page: &Page, stream: &LiveStream) -> Row {
         known(stream.jitter_s.map(|s| format!("{} ms", digits(s * 1e3)))),
     ];
 
-    let (line, glyphs) = (stream.rate.clone(), page.view.glyphs);
+    let line = stream.rate.clone();
+    let glyphs = page.view.glyphs;
     (
         cells,
         Box::new(move |width| sparkline::row(line.values(), width, glyphs)),

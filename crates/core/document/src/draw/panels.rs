@@ -96,7 +96,8 @@ impl Panel<'_> {
     fn draw(&self, drawing: &mut Drawing, has_band_names: bool) {
         let (left, right) = self.x.place;
         for band in &self.chart.bands {
-            let (from, to) = (self.x.at(band.from), self.x.at(band.to));
+            let from = self.x.at(band.from);
+            let to = self.x.at(band.to);
             drawing.rectangle("phase", [from, self.top, to, self.bottom], "");
 
             let is_wide = width_of(&band.label) <= to - from;
@@ -189,7 +190,8 @@ impl Panel<'_> {
     fn marks(&self, drawing: &mut Drawing, point: &Point, hue: usize) {
         let (x, y) = self.at(point.x, point.y);
         if point.is_marked {
-            let (x, y) = (short(x), short(y));
+            let x = short(x);
+            let y = short(y);
             let _ = writeln!(
                 drawing.shapes,
                 "<circle class=\"ring h{hue}\" cx=\"{x}\" cy=\"{y}\" r=\"9\"/>"
@@ -200,7 +202,8 @@ impl Panel<'_> {
             let left = (x + GAP).min(self.x.place.1 - width_of(label));
             // Text that reaches back over its point lies above the circle.
             let above = if left < x { TEXT } else { GAP };
-            let (x, y) = (left, (y - above).max(self.top + TEXT));
+            let x = left;
+            let y = (y - above).max(self.top + TEXT);
             drawing.label(x, y, Anchor::Start, "", label);
         }
     }

@@ -74,7 +74,8 @@ pub(crate) fn heat(heat: &HeatMap, width: f64) -> Drawing {
         drawing.label(left - GAP, base, Anchor::End, "", &name);
 
         for (at, cell) in row.cells.iter().enumerate() {
-            let (from, to) = (place(at), place(at + 1));
+            let from = place(at);
+            let to = place(at + 1);
             let framed = match (cell.is_framed, heat.frames_best) {
                 (false, _) => "",
                 (true, false) => " framed",

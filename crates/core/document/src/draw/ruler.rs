@@ -92,7 +92,8 @@ fn round_steps(low: f64, high: f64, count: f64) -> Vec<f64> {
 
 /// Powers of ten; between them 2 and 5 where there are few.
 fn decades(low: f64, high: f64) -> Vec<f64> {
-    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let first = low.log10().floor() as i32;
+    let last = high.log10().ceil() as i32;
     let factors: &[f64] = if last.saturating_sub(first) <= 3 {
         &[1.0, 2.0, 5.0]
     } else {

@@ -322,8 +322,9 @@ fn limits(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
         let time_us = busy.to_ns.saturating_sub(busy.from_ns).max(1) as f64 / 1e3 * count;
         let of = |values: &[Value]| values.get(at).map_or(0.0, |value| value.value);
         let share = |us: f64| (us / time_us).clamp(0.0, 1.0);
-        let (window, buffer, busy_share) =
-            (share(of(&window)), share(of(&buffer)), share(busy.value));
+        let window = share(of(&window));
+        let buffer = share(of(&buffer));
+        let busy_share = share(busy.value);
         // The kernel counts the time at both limits as busy (tcp_get_info_chrono_stats).
         let network = (busy_share - window - buffer).max(0.0);
         let mut below = 0.0;
@@ -359,10 +360,8 @@ fn limits(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
 fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
     let primary = measures::primary(measures);
     let first = primary.first().filter(|values| values.values.len() > 1)?;
-    let (info, last) = (
-        first.info,
-        first.values.iter().map(|(trial, ..)| trial.no + 1).max()?,
-    );
+    let info = first.info;
+    let last = first.values.iter().map(|(trial, ..)| trial.no + 1).max()?;
     let results = primary.iter().flat_map(|values| &values.values);
     let (low, high) = bounds(results.map(|(_, value, _)| *value));
     let mut series = Vec::new();
@@ -377,7 +376,8 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
             way => way.to_owned(),
         };
         series.push(Series::new(name, LineStyle::Dots, hue, dots));
-        let (median, (low, high, what)) = (values.median()?, values.interval()?);
+        let median = values.median()?;
+        let (low, high, what) = values.interval()?;
         let level = |y: f64| [Point::new(0.5, y), Point::new(f64::from(last) + 0.5, y)];
         series.push(Series::new("median", LineStyle::Limit, hue, level(median)));
 

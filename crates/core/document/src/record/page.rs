@@ -513,7 +513,8 @@ fn without_series(trial: &Trial) -> Trial {
 
     if let Some(Detail::Path(report)) = &mut short.detail {
         for phase in &mut report.phases {
-            (phase.series, phase.rtt_series) = (Vec::new(), Vec::new());
+            phase.series = Vec::new();
+            phase.rtt_series = Vec::new();
         }
         if let Some(idle) = &mut report.idle {
             idle.rtt_series = Vec::new();

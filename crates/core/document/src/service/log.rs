@@ -194,7 +194,8 @@ impl Log {
         let sum = |bytes: fn(&linerate_model::service::ClientProgress) -> u64| {
             rate_bps(progress.clients.iter().map(bytes).sum(), seconds)
         };
-        let (received, sent) = (sum(|c| c.received_bytes), sum(|c| c.sent_bytes));
+        let received = sum(|c| c.received_bytes);
+        let sent = sum(|c| c.sent_bytes);
         let sentence = format!(
             "{} with {} running: {} received, {} sent",
             counted(progress.tests as usize, "test"),

@@ -24,8 +24,10 @@ pub(crate) trait Duplex {
         // A sender receives messages alone; a read for each write would be a system call for
         // nothing.
         let skips_read = self.is_sender() && now_ns < *self.next_read_ns();
-        let (mut may_read, mut may_write) = (!skips_read, true);
-        let (room, before) = (scratch.room_bytes, self.moved_bytes());
+        let mut may_read = !skips_read;
+        let mut may_write = true;
+        let room = scratch.room_bytes;
+        let before = self.moved_bytes();
 
         for _ in 0..CALLS_PER_PUMP {
             let moved = usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX);

@@ -209,7 +209,8 @@ impl TestRun {
         moved: u64,
     ) {
         self.pace(&stream, &fd);
-        let (counters, build_pump) = (Arc::new(StreamCounters::default()), Some(build_pump));
+        let counters = Arc::new(StreamCounters::default());
+        let build_pump = Some(build_pump);
         counters.add(moved, 0);
 
         let open = OpenStream {

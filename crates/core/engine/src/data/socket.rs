@@ -202,7 +202,8 @@ pub(crate) fn describe(
     flow: Flow,
 ) -> OsResult<Stream> {
     let effective = effective(fd, spec.transport);
-    let (local, remote) = (socket::local_addr(fd)?, socket::peer_addr(fd)?);
+    let local = socket::local_addr(fd)?;
+    let remote = socket::peer_addr(fd)?;
     let mut stream = Stream::new(id, role, flow, local, remote);
     stream.effective = effective;
 

@@ -61,7 +61,8 @@ impl HopTracer {
     /// # Errors
     /// When the system has no descriptor or thread left.
     pub(super) fn start(sockets: HopSockets, mut trace: HopTrace) -> io::Result<Self> {
-        let (wake, epoll) = (Arc::new(EventFd::new()?), Epoll::new()?);
+        let wake = Arc::new(EventFd::new()?);
+        let epoll = Epoll::new()?;
         epoll.add(&wake, WAKE, Interest::READ)?;
         for (flow, fd) in (0..).zip(&sockets.fds) {
             epoll.add(fd, flow, Interest::READ)?;

@@ -41,10 +41,8 @@ impl Observations {
     /// Share of calls whose memory the kernel copied although it was lent, 0..=1; `None` when
     /// nothing came back.
     pub(crate) fn copied_share(&self) -> Option<f64> {
-        let (lent, copied) = (
-            self.zerocopy_calls.load(Relaxed),
-            self.copied_calls.load(Relaxed),
-        );
+        let lent = self.zerocopy_calls.load(Relaxed);
+        let copied = self.copied_calls.load(Relaxed);
         (lent + copied > 0).then(|| copied as f64 / (lent + copied) as f64)
     }
 }

@@ -126,14 +126,16 @@ impl Sampler {
             stream.limits = stream.tcp.as_ref().and_then(limits).unwrap_or_default();
             stream.limits_before = stream.limits;
             stream.timed_end = None;
-            (stream.max_cwnd_bytes, stream.max_wnd_bytes) = (0, None);
+            stream.max_cwnd_bytes = 0;
+            stream.max_wnd_bytes = None;
             stream.counters.request_jitter_reset();
         }
     }
 
     /// Ends the current interval of all streams at one moment and begins the next.
     pub(crate) fn close_interval(&mut self, omitted: bool, last: bool) -> IntervalReport {
-        let (transport, origin_ns) = (self.transport, self.origin_ns);
+        let transport = self.transport;
+        let origin_ns = self.origin_ns;
         let mut streams = Vec::with_capacity(self.streams.len());
         // Before the first system call: with hundreds of streams those take milliseconds.
         let at_ns = clock::monotonic_ns();
@@ -250,7 +252,8 @@ pub(crate) struct StreamTotals<'a> {
 
 impl SampledStream {
     fn read(&mut self, transport: Transport) -> Sample {
-        let (at_ns, counts) = (clock::monotonic_ns(), self.counters.read());
+        let at_ns = clock::monotonic_ns();
+        let counts = self.counters.read();
         self.sample(transport, at_ns, counts)
     }
 
@@ -308,10 +311,8 @@ impl SampledStream {
                 now.counts.jitter_s,
             )
         });
-        let (start_ns, end_ns) = (
-            before.at_ns.saturating_sub(origin_ns),
-            now.at_ns.saturating_sub(origin_ns),
-        );
+        let start_ns = before.at_ns.saturating_sub(origin_ns);
+        let end_ns = now.at_ns.saturating_sub(origin_ns);
         let bytes = now.counts.bytes.saturating_sub(before.counts.bytes);
         let mut interval = StreamInterval::new(&self.stream, start_ns, end_ns, bytes);
         interval.tcp = tcp;
@@ -356,7 +357,8 @@ impl SampledStream {
     }
 
     fn totals(&self, transport: Transport) -> EndpointTotals {
-        let (now, base) = (&self.last, &self.base);
+        let now = &self.last;
+        let base = &self.base;
         let udp = (transport == Transport::Udp).then(|| {
             let counts = &now.counts;
             let mut udp = UdpTotals::new(

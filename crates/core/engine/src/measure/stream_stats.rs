@@ -266,7 +266,8 @@ impl HistogramBins {
     }
 
     fn histogram(self) -> Histogram {
-        let (low, high) = (self.spec.lower_percent, self.spec.upper_percent);
+        let low = self.spec.lower_percent;
+        let high = self.spec.upper_percent;
         let percentiles =
             [low, high, THREE_SIGMA_PERCENT].map(|percent| (percent, self.bin_of(percent)));
 
@@ -299,7 +300,8 @@ impl HistogramBins {
 
     /// Values three times further out than the middle eight tenths are wide.
     fn outliers(&self) -> u64 {
-        let (low, high) = (self.bin_of(10.0), self.bin_of(90.0));
+        let low = self.bin_of(10.0);
+        let high = self.bin_of(90.0);
         let fence = high.saturating_add(3 * (high - low.min(high)));
         self.counts
             .range(fence.saturating_add(1)..)

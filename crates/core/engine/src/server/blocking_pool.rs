@@ -87,8 +87,10 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
     /// The thread ends when the pool is gone and its work is done. The server does not wait for
     /// that when it ends: a read of the file of users may block on a network file system.
     fn start_thread(&self) -> io::Result<()> {
-        let (run, inbox) = (Arc::clone(&self.run), Arc::clone(&self.inbox));
-        let (done, notice) = (self.done.clone(), Arc::clone(&self.notice));
+        let run = Arc::clone(&self.run);
+        let inbox = Arc::clone(&self.inbox);
+        let done = self.done.clone();
+        let notice = Arc::clone(&self.notice);
         let next = move || lock(&inbox).recv();
         let body = move || {
             while let Ok((id, work)) = next() {

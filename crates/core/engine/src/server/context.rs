@@ -150,7 +150,8 @@ impl<'a> ServerContext<'a> {
         spec: &TestSpec,
         streams: u32,
     ) {
-        let (transport, direction) = (spec.transport, spec.direction);
+        let transport = spec.transport;
+        let direction = spec.direction;
         let mut facts = TestFacts::new(peer, transport, direction, streams);
         facts.user = user;
 

@@ -367,7 +367,9 @@ impl<'a> Server<'a> {
         let Some(dialect) = self.dialects.get_mut(dialect) else {
             return Ok(());
         };
-        let (id, peer, name) = (connection.id, connection.peer, dialect.name());
+        let id = connection.id;
+        let peer = connection.peer;
+        let name = dialect.name();
         tracing::debug!(client = id, %peer, dialect = name, "dialect recognised");
         dialect.accept(connection, &mut self.context)
     }

@@ -171,7 +171,8 @@ pub(crate) fn record(
             .and_then(|summary| measure::counted_here(summary, role))
             .unwrap_or_default()
     };
-    let (received, sent) = (counted(StreamRole::Receiver), counted(StreamRole::Sender));
+    let received = counted(StreamRole::Receiver);
+    let sent = counted(StreamRole::Sender);
 
     let mut record = TestRecord::new(
         facts,

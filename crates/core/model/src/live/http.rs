@@ -41,6 +41,9 @@ impl LiveHttp {
     pub fn begin(&mut self, running: String) {
         self.running = running;
         self.ok_per_s = LiveLine::default();
-        (self.payload_bytes, self.p99_ns, self.errors, self.open) = (0, None, 0, 0);
+        self.payload_bytes = 0;
+        self.p99_ns = None;
+        self.errors = 0;
+        self.open = 0;
     }
 }

@@ -167,7 +167,8 @@ impl LiveServer {
             return;
         }
 
-        let (mut received, mut sent) = (0_u64, 0_u64);
+        let mut received = 0_u64;
+        let mut sent = 0_u64;
         for client in &progress.clients {
             received = received.saturating_add(client.received_bytes);
             sent = sent.saturating_add(client.sent_bytes);

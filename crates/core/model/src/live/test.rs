@@ -139,7 +139,9 @@ impl LiveTest {
                 self.streams_all += 1;
                 // Further streams count in the sums alone.
                 if self.streams.len() < STREAMS_MAX {
-                    let (id, role, flow) = (stream.id, stream.role, stream.flow);
+                    let id = stream.id;
+                    let role = stream.role;
+                    let flow = stream.flow;
                     self.streams.push(LiveStream {
                         id,
                         role,

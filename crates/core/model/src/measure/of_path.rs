@@ -183,7 +183,8 @@ impl Measures {
     }
 
     fn datagrams(&mut self, datagrams: &Datagrams, way: Way) {
-        let (sent, received) = (datagrams.loss.sent, datagrams.loss.received);
+        let sent = datagrams.loss.sent;
+        let received = datagrams.loss.received;
         let lost = (sent > 0).then(|| sent.saturating_sub(received) as f64 / sent as f64);
         self.add(M::LostShare, way, lost);
         self.add(M::ReorderedShare, way, Some(datagrams.reordered_share));

@@ -203,7 +203,8 @@ fn permit_key_len(args: &Args) -> Option<String> {
 /// Block lengths against rates, bursts, heads and datagrams.
 fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
     let mut wrong = Vec::new();
-    let (is_udp, is_bouncing) = (args.is_udp(), args.is_bouncing());
+    let is_udp = args.is_udp();
+    let is_bouncing = args.is_bouncing();
     if let (Some(RateArg::Bits { bps, .. }), false, false) = (args.rate, is_udp, is_bouncing)
         // One write would take longer than a second, so the rate could not be held.
         && bps / 8 < u64::from(block_len_bytes)

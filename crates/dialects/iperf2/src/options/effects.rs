@@ -131,7 +131,8 @@ pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
         ))
     })?;
     // Of a time and an amount the later one counts.
-    (args.time_s, args.amount_bytes) = (Some(time_s), None);
+    args.time_s = Some(time_s);
+    args.amount_bytes = None;
     Ok(())
 }
 
@@ -144,7 +145,8 @@ pub(crate) fn amount(args: &mut Args, value: &OsStr) -> Outcome {
         )));
     }
 
-    (args.time_s, args.amount_bytes) = (None, Some(bytes));
+    args.time_s = None;
+    args.amount_bytes = Some(bytes);
     Ok(())
 }
 
@@ -379,7 +381,8 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 
     let streams = streams.and_then(|number| u32::try_from(atoi(number)).ok());
     let mut load = WorkingLoad::new(streams.unwrap_or(1).clamp(1, STREAMS_MAX));
-    (load.up, load.down) = (up, down);
+    load.up = up;
+    load.down = down;
     args.bounce.load = Some(load);
 
     Ok(())

@@ -57,13 +57,17 @@ pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
         ..
     } = *start;
     let zoned = |unix_us| clock::zoned(unix_us, options.utc);
-    let (at, now) = (zoned(at_unix_us)?, zoned(now_unix_us)?);
-    let (label, zone) = (label(number, false, None), clock::zone(&now));
-    let (at, now_ms) = (clock::date(&at, false), clock::date(&now, options.is_new()));
+    let at = zoned(at_unix_us)?;
+    let now = zoned(now_unix_us)?;
+    let label = label(number, false, None);
+    let zone = clock::zone(&now);
+    let at = clock::date(&at, false);
+    let now_ms = clock::date(&now, options.is_new());
 
     // A start in the past is at once, with a warning.
     Some(if at_unix_us < now_unix_us {
-        let (typed_s, now) = (at_unix_us as f64 / 1e6, clock::date(&now, false));
+        let typed_s = at_unix_us as f64 / 1e6;
+        let now = clock::date(&now, false);
         format!("{label}WARNING: --txstart-time ({typed_s:?}) {at} is before now {now} ({zone})")
     } else {
         format!(
@@ -86,7 +90,8 @@ pub(super) fn implies_more(test: &TestSpec) -> bool {
 }
 
 fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFacts) -> Vec<String> {
-    let (workload, more) = (&test.workload, shows_more(options, test));
+    let workload = &test.workload;
+    let more = shows_more(options, test);
     let is_client = options.is_client();
     let is_tcp = test.transport == Transport::Tcp;
     let mut notes = Vec::new();
@@ -122,7 +127,8 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
         } else {
             "bb"
         };
-        let (request, hold_us) = (bounce.request_bytes, bounce.hold.as_micros());
+        let request = bounce.request_bytes;
+        let hold_us = bounce.hold.as_micros();
         let reply = bounce.reply_bytes.unwrap_or(request);
         notes.push(if options.is_new() {
             format!("{quick_ack} req/reply/hold={request}/{reply}/{hold_us}")
@@ -201,11 +207,9 @@ fn tos(options: &Options, test: &TestSpec) -> Option<String> {
 
 /// Initial window in KByte, segment size in bytes, round-trip time in µs.
 fn tcp(facts: &StreamFacts) -> Option<String> {
-    let (cwnd, mss, rtt) = (
-        facts.initial_cwnd_bytes?,
-        facts.mss_bytes?,
-        facts.initial_rtt_us?,
-    );
+    let cwnd = facts.initial_cwnd_bytes?;
+    let mss = facts.mss_bytes?;
+    let rtt = facts.initial_rtt_us?;
     Some(format!("icwnd/mss/irtt={}/{mss}/{rtt}", cwnd / 1024))
 }
 

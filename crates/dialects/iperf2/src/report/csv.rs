@@ -178,7 +178,8 @@ impl CsvWriter {
         if let Some(bounces) = more.round_trips {
             let trips = bounces.round_trip;
             let times = format!("{},{}", trips.count, ms(&trips, ','));
-            let (sent, received) = (bounces.sent_bytes, bounces.received_bytes);
+            let sent = bounces.sent_bytes;
+            let received = bounces.received_bytes;
             let rate = if trips.mean > 0.0 {
                 1.0 / trips.mean
             } else {

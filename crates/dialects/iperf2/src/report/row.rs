@@ -120,10 +120,8 @@ pub(super) fn shown(
 
 /// Times, amount and rate of a row or a sum.
 pub(super) fn opening(options: &Options, start_s: f64, end_s: f64, bytes: u64) -> String {
-    let (times, amount) = (
-        times(start_s, end_s, options),
-        transfer(options.units, bytes),
-    );
+    let times = times(start_s, end_s, options);
+    let amount = transfer(options.units, bytes);
     format!(
         "{times} sec  {amount}s  {}s/sec",
         rate(options.units, rate_bps(bytes, end_s - start_s))

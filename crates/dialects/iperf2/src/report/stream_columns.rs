@@ -28,8 +28,9 @@ impl Columns {
         let shape = &test.workload.shape;
         let is_isochronous = matches!(shape, Shape::Isochronous(_));
         let is_bouncing = matches!(shape, Shape::BounceBack(_));
-        let (enhanced, is_new, has_delays) =
-            (options.enhanced, options.is_new(), test.workload.trip_times);
+        let enhanced = options.enhanced;
+        let is_new = options.is_new();
+        let has_delays = test.workload.trip_times;
         let more = enhanced || implies_more(test) && row.role == StreamRole::Receiver;
         let values = match (test.transport, row.role) {
             (_, StreamRole::Sender) if enhanced && row.more.round_trips.is_some() => {
@@ -133,9 +134,13 @@ pub(super) fn out_of_order(
 /// One-way delays of a bounce-back test.
 pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
     let bounces = row.more.round_trips?;
-    let (out, back, asymmetry) = (bounces.out?, bounces.back?, bounces.asymmetry?);
+    let out = bounces.out?;
+    let back = bounces.back?;
+    let asymmetry = bounces.asymmetry?;
     let times = times(row.start_s, row.end_s, options);
-    let (out, back, asymmetry) = (ms(&out, '/'), ms(&back, '/'), ms(&asymmetry, '/'));
+    let out = ms(&out, '/');
+    let back = ms(&back, '/');
+    let asymmetry = ms(&asymmetry, '/');
     let count = bounces.round_trip.count;
     if options.is_new() {
         return Some(format!(
@@ -154,7 +159,8 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
 
 fn jitter_and_loss(udp: Option<UdpInterval>) -> String {
     let udp = udp.unwrap_or_default();
-    let (lost, total) = (udp.lost, udp.packets);
+    let lost = udp.lost;
+    let total = udp.packets;
     format!(
         "{:6.3} ms {lost}/{total} ({}%)",
         udp.jitter_s * 1e3,
@@ -173,7 +179,8 @@ fn write_counts(row: &Row<'_>) -> (u64, u64, u64) {
 
 /// Window and round trip as 2.2.1 writes them, from the window on.
 fn window(row: &Row<'_>) -> String {
-    let (tcp, more) = (tcp(row), row.more);
+    let tcp = tcp(row);
+    let more = row.more;
     format!(
         "{}K({})/{}({}) us",
         tcp.snd_cwnd_bytes / 1024,
@@ -194,18 +201,23 @@ fn sender_power(row: &Row<'_>) -> String {
 }
 
 fn writes(options: &Options, row: &Row<'_>) -> Values {
-    let (tcp, (calls, errors, _)) = (tcp(row), write_counts(row));
-    let (retransmits, power) = (tcp.retransmits, sender_power(row));
+    let tcp = tcp(row);
+    let (calls, errors, _) = write_counts(row);
+    let retransmits = tcp.retransmits;
+    let power = sender_power(row);
 
     if options.is_new() {
-        let (in_flight, window) = (in_flight(row, 9), window(row));
+        let in_flight = in_flight(row, 9);
+        let window = window(row);
         return (
             "    Bandwidth       Write/Err  Rtry     InF(pkts)/Cwnd(pkts)/RTT(var)        NetPwr",
             format!("{calls}/{errors}{retransmits:10}{in_flight}/{window}  {power}"),
         );
     }
 
-    let (kbytes, rtt, variation) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us, tcp.rttvar_us);
+    let kbytes = tcp.snd_cwnd_bytes / 1024;
+    let rtt = tcp.rtt_us;
+    let variation = tcp.rttvar_us;
     (
         "    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr",
         format!("{calls}/{errors} {retransmits:10} {kbytes:8}K/{rtt}({variation}) us  {power}"),
@@ -217,9 +229,13 @@ fn paced_writes(options: &Options, test: &TestSpec, row: &Row<'_>) -> Values {
     let header =
         "    Bandwidth       Write/Err  Rtry     InF(pkts)/Cwnd(pkts)/RTT(var)  fq-rate  NetPwr";
     if row.is_total {
-        let (tcp, (calls, errors, _)) = (tcp(row), write_counts(row));
-        let (retransmits, kbytes) = (tcp.retransmits, tcp.snd_cwnd_bytes / 1024);
-        let (rtt, variation, power) = (tcp.rtt_us, tcp.rttvar_us, sender_power(row));
+        let tcp = tcp(row);
+        let (calls, errors, _) = write_counts(row);
+        let retransmits = tcp.retransmits;
+        let kbytes = tcp.snd_cwnd_bytes / 1024;
+        let rtt = tcp.rtt_us;
+        let variation = tcp.rttvar_us;
+        let power = sender_power(row);
         return (
             header,
             format!("{calls}/{errors}{retransmits:10}{kbytes:9}K/{rtt}({variation}) us {power}"),
@@ -234,13 +250,16 @@ fn paced_writes(options: &Options, test: &TestSpec, row: &Row<'_>) -> Values {
 }
 
 fn timed_writes(options: &Options, row: &Row<'_>) -> Values {
-    let (tcp, (calls, errors, _)) = (tcp(row), write_counts(row));
+    let tcp = tcp(row);
+    let (calls, errors, _) = write_counts(row);
     let timed = row.more.write_times.unwrap_or_default();
     let times = format!("{} ms ({})", ms(&timed, '/'), timed.count);
-    let (retransmits, power) = (tcp.retransmits, sender_power(row));
+    let retransmits = tcp.retransmits;
+    let power = sender_power(row);
 
     if options.is_new() {
-        let (in_flight, window) = (in_flight(row, 7), window(row));
+        let in_flight = in_flight(row, 7);
+        let window = window(row);
         return (
             "    Bandwidth       Write/Err  Rtry    InF(pkts)/Cwnd(pkts)/RTT(var)   NetPwr  \
              write-times avg/min/max/stdev (cnt)",
@@ -248,7 +267,8 @@ fn timed_writes(options: &Options, row: &Row<'_>) -> Values {
         );
     }
 
-    let (kbytes, rtt) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us);
+    let kbytes = tcp.snd_cwnd_bytes / 1024;
+    let rtt = tcp.rtt_us;
     (
         "    Bandwidth       Write/Err  Rtry     Cwnd/RTT        NetPwr  write-times \
          avg/min/max/stdev (cnt)",
@@ -257,8 +277,10 @@ fn timed_writes(options: &Options, row: &Row<'_>) -> Values {
 }
 
 fn frames(options: &Options, row: &Row<'_>) -> Values {
-    let (tcp, (calls, errors, _)) = (tcp(row), write_counts(row));
-    let (retransmits, kbytes) = (tcp.retransmits, tcp.snd_cwnd_bytes / 1024);
+    let tcp = tcp(row);
+    let (calls, errors, _) = write_counts(row);
+    let retransmits = tcp.retransmits;
+    let kbytes = tcp.snd_cwnd_bytes / 1024;
     let frames = row.more.frames.unwrap_or_default();
     let counts = format!("{:11}/{}/{}", frames.done, frames.missed, frames.slips);
     let power = sender_power(row);
@@ -310,11 +332,9 @@ fn delays(row: &Row<'_>, with_load: bool) -> Values {
         )
     };
 
-    let (delays, count, power) = (
-        ms(&delay, '/'),
-        delay.count,
-        power(row.bytes_per_s(), delay.mean),
-    );
+    let delays = ms(&delay, '/');
+    let count = delay.count;
+    let power = power(row.bytes_per_s(), delay.mean);
     (
         header,
         format!(
@@ -347,7 +367,8 @@ fn bursts(options: &Options, row: &Row<'_>) -> Values {
 }
 
 fn datagrams(options: &Options, row: &Row<'_>) -> Values {
-    let ((calls, errors, timeouts), rate) = (write_counts(row), datagram_rate(row));
+    let (calls, errors, timeouts) = write_counts(row);
+    let rate = datagram_rate(row);
     if options.is_new() {
         (
             "     Bandwidth      Write/Err/Timeo  PPS",
@@ -362,7 +383,8 @@ fn datagrams(options: &Options, row: &Row<'_>) -> Values {
 }
 
 fn datagram_frames(options: &Options, row: &Row<'_>) -> Values {
-    let ((calls, errors, _), rate) = (write_counts(row), datagram_rate(row));
+    let (calls, errors, _) = write_counts(row);
+    let rate = datagram_rate(row);
     let frames = row.more.frames.unwrap_or_default();
     let gap = if options.is_new() { "" } else { " " };
     let counts = format!("{:4}/{}/{}", frames.done, frames.missed, frames.slips);
@@ -421,7 +443,8 @@ fn arrivals(row: &Row<'_>) -> Values {
 /// With Little's law again; the deviation in parentheses.
 fn arrival_delays(options: &Options, row: &Row<'_>) -> Values {
     let [arrived, calls, power] = arrived(row);
-    let (delay, rate) = (row.more.one_way.unwrap_or_default(), datagram_rate(row));
+    let delay = row.more.one_way.unwrap_or_default();
+    let rate = datagram_rate(row);
     let received = row.more.datagrams_received.unwrap_or(0);
     let load = format!(
         "{received}/{:.0}({:.0}) pkts",
@@ -460,10 +483,8 @@ fn arrival_frames(options: &Options, row: &Row<'_>) -> Values {
     let loss = jitter_and_loss(row.udp);
     let delay = row.more.one_way.unwrap_or_default();
     let frames = row.more.frames.unwrap_or_default();
-    let (rate, counts) = (
-        datagram_rate(row),
-        format!("{}/{}", frames.done, frames.missed),
-    );
+    let rate = datagram_rate(row);
+    let counts = format!("{}/{}", frames.done, frames.missed);
     let frame_delay = ms(&row.more.frame_delay.unwrap_or_default(), '/');
     let power = power(row.bytes_per_s(), delay.mean);
     let delays = ms(&delay, '/');
@@ -485,7 +506,8 @@ fn arrival_frames(options: &Options, row: &Row<'_>) -> Values {
 
 fn round_trips(options: &Options, row: &Row<'_>) -> Values {
     let bounces = row.more.round_trips.unwrap_or_default();
-    let (trips, tcp) = (bounces.round_trip, tcp(row));
+    let trips = bounces.round_trip;
+    let tcp = tcp(row);
     let rate = replies_per_s(&trips);
 
     let trips = format!(
@@ -494,7 +516,9 @@ fn round_trips(options: &Options, row: &Row<'_>) -> Values {
         ms(&trips, '/'),
         tcp.retransmits
     );
-    let (kbytes, rtt, variation) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us, tcp.rttvar_us);
+    let kbytes = tcp.snd_cwnd_bytes / 1024;
+    let rtt = tcp.rtt_us;
+    let variation = tcp.rttvar_us;
 
     if !options.is_new() {
         let header = "    Bandwidth         BB cnt=avg/min/max/stdev         Rtry  Cwnd/RTT    RPS";

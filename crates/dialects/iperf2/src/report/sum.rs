@@ -97,7 +97,8 @@ impl Sum {
     }
 
     fn add_delay(&mut self, delay: &Distribution) {
-        let (mine, theirs) = (self.delay.count as f64, delay.count as f64);
+        let mine = self.delay.count as f64;
+        let theirs = delay.count as f64;
         if self.delay.count == 0 {
             self.delay = *delay;
         } else if delay.count > 0 {
@@ -111,7 +112,9 @@ impl Sum {
 
     /// The amounts as a row that is otherwise that of the first stream.
     pub(super) fn row<'a>(&self, first: Row<'a>) -> Row<'a> {
-        let (packets, lost, out_of_order) = (self.datagrams, self.lost, self.out_of_order);
+        let packets = self.datagrams;
+        let lost = self.lost;
+        let out_of_order = self.out_of_order;
         let udp = first
             .udp
             .map(|_| UdpInterval::new(packets, lost, out_of_order, 0.0));
@@ -233,7 +236,8 @@ impl Sum {
     }
 
     fn datagram_columns(&self, options: &Options, test: &TestSpec) -> (String, String) {
-        let (lost, total) = (self.lost, self.datagrams);
+        let lost = self.lost;
+        let total = self.datagrams;
         let loss = format!("{lost}/{total} ({}%)", percent(lost, total));
         let rate = self.datagrams_per_s;
         let has_delays = test.workload.trip_times;

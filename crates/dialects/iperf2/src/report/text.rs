@@ -172,7 +172,8 @@ impl TextWriter {
                 self.page.push_str(&banner);
             }
 
-            let (host, port) = (&header.peer_host, header.peer_port);
+            let host = &header.peer_host;
+            let port = header.peer_port;
             let socket = header.first_socket.clone().unwrap_or_default();
             let banner = banner::client(&self.options, host, port, &header.spec, &socket);
             self.page.push_str(&banner);
@@ -509,7 +510,8 @@ impl Reporter {
 
     /// A writer for one test.
     pub(super) fn sink(&self) -> Box<dyn EventSink> {
-        let (options, output) = (Arc::clone(&self.options), self.output.clone());
+        let options = Arc::clone(&self.options);
+        let output = self.output.clone();
         match self.options.style {
             Style::Text => Box::new(TextWriter::new(options, output, self.headers.clone())),
             Style::Csv => Box::new(csv::CsvWriter::new(

@@ -128,7 +128,8 @@ const SHORT_TRIP_TIMES: u32 = crate::wire::header::first::SHORT_TRIP_TIMES;
 /// Releases up to 2.0.9 put 24 bytes behind their shorter head: flags, streams, port, lengths and
 /// an amount.
 fn is_legacy_header(datagram: &[u8]) -> bool {
-    let (flags, streams) = (word(datagram, 12), word(datagram, 16));
+    let flags = word(datagram, 12);
+    let streams = word(datagram, 16);
     let port = word(datagram, 20);
     matches!(flags, Some(0 | 0x8000_0000 | 0x8000_0001))
         && streams.is_some_and(|n| (1..=0xffff).contains(&n))

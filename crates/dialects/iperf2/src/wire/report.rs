@@ -129,7 +129,8 @@ fn put_seconds(bytes: &mut [u8], at: usize, value: f64) {
 }
 
 fn seconds(bytes: &[u8], at: usize) -> Option<f64> {
-    let (whole, millionths) = (word(bytes, at)? as i32, word(bytes, at + 4)? as i32);
+    let whole = word(bytes, at)? as i32;
+    let millionths = word(bytes, at + 4)? as i32;
     Some(f64::from(whole) + f64::from(millionths) / 1e6)
 }
 

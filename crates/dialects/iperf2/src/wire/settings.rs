@@ -45,10 +45,8 @@ pub fn client_header(
     let test = &spec.test;
     let workload = &test.workload;
     let mode = mode(test);
-    let (isochronous, bursts) = (
-        matches!(workload.shape, Shape::Isochronous(_)),
-        matches!(workload.shape, Shape::Bursts { .. }),
-    );
+    let isochronous = matches!(workload.shape, Shape::Isochronous(_));
+    let bursts = matches!(workload.shape, Shape::Bursts { .. });
     let server_sends = mode.server_sends();
     let start_is_scheduled = matches!(workload.start, Start::At(_));
 

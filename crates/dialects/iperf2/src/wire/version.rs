@@ -49,7 +49,8 @@ impl Version {
 
     /// Reads the two words; `None` unless they are those of a release 2.
     pub fn from_words(upper: u32, lower: u32) -> Option<Self> {
-        let (major, minor) = ((upper >> 16) as u16, upper as u16);
+        let major = (upper >> 16) as u16;
+        let minor = upper as u16;
         let patch = (lower >> 16) as u16;
         let credible = major == 2 && minor <= MINOR_MAX && lower & UNUSED_BITS == 0;
         credible.then(|| Self::new(major, minor, patch, lower as u8 & 0xf))

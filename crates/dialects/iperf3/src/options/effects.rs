@@ -232,7 +232,8 @@ pub(crate) fn io_strategy(value: &OsStr) -> Result<Option<IoStrategy>, Parameter
         return Ok(None);
     }
 
-    let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
+    let blocks = IoStrategy::BLOCKS_MAX;
+    let pause = IoStrategy::PAUSE_MAX_US;
     let form = "auto, BLOCKS/PAUSE_US or BLOCKS/spin";
     let strategy = fixed_io_strategy(&text(value));
     strategy.map(Some).ok_or_else(|| {

@@ -16,7 +16,8 @@ use super::{Options, Style};
 
 /// Writes the report of a server's test for a client that requests it (`--get-server-output`).
 pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
-    let (options, budget) = (Arc::new(options), RowBudget::new());
+    let options = Arc::new(options);
+    let budget = RowBudget::new();
     Rc::new(move || {
         let options = Arc::clone(&options);
         let document = |options| JsonReport(Document::new(options, Some(budget.clone())));

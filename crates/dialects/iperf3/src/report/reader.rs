@@ -142,7 +142,8 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
 
 fn interval(test: &Test<'_>, row: &Value) -> Option<StreamInterval> {
     let stream = test.stream(row)?;
-    let (start_ns, end_ns) = (ns_of(&row["start"])?, ns_of(&row["end"])?);
+    let start_ns = ns_of(&row["start"])?;
+    let end_ns = ns_of(&row["end"])?;
     let mut interval = StreamInterval::new(stream, start_ns, end_ns, u64_of(&row["bytes"])?);
     interval.tcp = tcp(test, row);
     interval.udp = u64_of(&row["packets"])

@@ -231,7 +231,8 @@ impl Client {
             (ClientInput::StreamsOpened, Phase::Opening { started, running }) => {
                 // States that arrived while the streams were opened take effect now, in their
                 // order.
-                let (started, running) = (*started, *running);
+                let started = *started;
+                let running = *running;
                 self.dialogue
                     .enter(now, Phase::Opened, Some(HANDSHAKE_TIMEOUT));
 
@@ -308,7 +309,8 @@ impl Client {
             }
             (Some(State::CreateStreams), Phase::Offered) => {
                 self.dialogue.push(ClientAction::OpenStreams);
-                let (started, running) = (false, false);
+                let started = false;
+                let running = false;
                 self.dialogue
                     .enter(now, Phase::Opening { started, running }, None);
             }

@@ -430,8 +430,10 @@ impl Server {
     fn exchange(&mut self, now: Instant, mut results: Box<Results>) {
         // Other clients do not know these members.
         if !self.agreed.peer_is_linerate {
-            (results.linerate, results.ran_beside) = (false, None);
-            (results.overflows, results.facts) = (None, None);
+            results.linerate = false;
+            results.ran_beside = None;
+            results.overflows = None;
+            results.facts = None;
         }
 
         self.dialogue.send_state(State::ExchangeResults);

@@ -208,7 +208,8 @@ impl ReceivedSequence {
             runs.add(word, len);
         });
         runs.miss(oldest_after.saturating_sub(self.next));
-        (self.burst_max, self.burst) = (runs.longest, runs.present);
+        self.burst_max = runs.longest;
+        self.burst = runs.present;
         self.clear(self.next, sequence);
     }
 
@@ -216,7 +217,8 @@ impl ReceivedSequence {
     fn each_word(&self, first: u64, end: u64, mut f: impl FnMut(u64, u32)) {
         let mut at = first;
         while at < end {
-            let (word, offset) = ((at % WINDOW / 64) as usize, (at % 64) as u32);
+            let word = (at % WINDOW / 64) as usize;
+            let offset = (at % 64) as u32;
             let len = u64::from(64 - offset).min(end - at);
             f(
                 self.seen.get(word).copied().unwrap_or(0) >> offset,
@@ -230,7 +232,8 @@ impl ReceivedSequence {
     fn clear(&mut self, first: u64, last: u64) {
         let mut at = first.max((last + 1).saturating_sub(WINDOW));
         while at <= last {
-            let (word, offset) = ((at % WINDOW / 64) as usize, at % 64);
+            let word = (at % WINDOW / 64) as usize;
+            let offset = at % 64;
             let len = (64 - offset).min(last + 1 - at);
             let bits = (u64::MAX >> (64 - len)) << offset;
 

@@ -65,7 +65,8 @@ impl Sender {
     /// that is answered.
     pub fn receive(&mut self, packet: &[u8], received_ns: u64) -> Option<Probe> {
         let reflected = Reflected::decode(packet)?;
-        let (head, sender) = (reflected.head, reflected.sender);
+        let head = reflected.head;
+        let sender = reflected.sender;
         // A reflector that knows RFC 8762 alone has zeros in place of the identifier.
         let is_ours = head.session == self.session || head.session == 0;
         let probe = self

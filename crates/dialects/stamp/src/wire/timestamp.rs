@@ -29,7 +29,8 @@ pub fn ntp(unix_ns: u64) -> u64 {
 impl TimeFormat {
     /// Time of a timestamp in ns since 1970; 0 for a time before.
     pub fn unix_ns(self, timestamp: u64) -> u64 {
-        let (seconds, rest) = (timestamp >> 32, timestamp & u64::from(u32::MAX));
+        let seconds = timestamp >> 32;
+        let rest = timestamp & u64::from(u32::MAX);
         match self {
             Self::Ntp => {
                 let era = if seconds < ERA_MIDDLE_S { ERA_S } else { 0 };
@@ -83,7 +84,8 @@ impl ErrorEstimate {
 
     /// Reads the field.
     pub fn decode(field: u16) -> Self {
-        let (scale, multiplier) = ((field >> 8) & SCALE_MAX as u16, field & 0xff);
+        let scale = (field >> 8) & SCALE_MAX as u16;
+        let multiplier = field & 0xff;
         let ns = ((u128::from(multiplier) << scale) * u128::from(NS_PER_S)).div_ceil(1 << 32);
         Self {
             is_synchronized: field & SYNCHRONIZED != 0,

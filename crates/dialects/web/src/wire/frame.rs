@@ -228,7 +228,8 @@ impl FrameReader {
     /// # Errors
     /// When the bytes are no frames; every later call returns the same.
     pub fn feed(&mut self, bytes: &[u8], mut f: impl FnMut(Message)) -> Result<u64, FrameError> {
-        let (mut rest, mut payload) = (bytes, 0);
+        let mut rest = bytes;
+        let mut payload = 0;
         loop {
             let begun = match self.failed {
                 Some(error) => Err(error),
@@ -369,7 +370,8 @@ impl FrameReader {
             }
         } else if frame.is_last {
             let is_kept = self.is_kept();
-            let (opcode, payload) = (self.open.take(), std::mem::take(&mut self.message));
+            let opcode = self.open.take();
+            let payload = std::mem::take(&mut self.message);
             match opcode.filter(|_| is_kept) {
                 Some(Opcode::Text) => f(Message::Text(payload)),
                 Some(_) => f(Message::Binary(payload)),

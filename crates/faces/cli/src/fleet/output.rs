@@ -68,10 +68,8 @@ impl OutputArgs {
                 Error::failed(format!("cannot write {}: {error}", path.display()))
             })
         };
-        let (csv, html) = (
-            write(&self.csv, report::csv),
-            write(&self.html, report::html),
-        );
+        let csv = write(&self.csv, report::csv);
+        let html = write(&self.html, report::html);
 
         // Each output is tried, and the first error is reported: one full disk does not lose the
         // others.

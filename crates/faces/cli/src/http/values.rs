@@ -68,7 +68,9 @@ pub(super) fn field(text: &str) -> Result<(String, String), String> {
 pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
     // The address is the rest, because IPv6 addresses contain colons.
     let mut parts = text.splitn(3, ':');
-    let (host, port, address) = (parts.next(), parts.next(), parts.next());
+    let host = parts.next();
+    let port = parts.next();
+    let address = parts.next();
     let address = address.map(|address| address.trim_start_matches('[').trim_end_matches(']'));
 
     match (

@@ -63,7 +63,8 @@ impl Settings {
             .get_arguments()
             .filter_map(|option| Some((option.get_long()?, option.get_id().as_str())))
             .filter(|(name, id)| {
-                let (before, after) = (values(&self.begun, id), values(now, id));
+                let before = values(&self.begun, id);
+                let after = values(now, id);
                 let has_file = FILES.contains(name) && before.len() == after.len();
                 before != after && !has_file && !RELOADED.contains(name)
             })

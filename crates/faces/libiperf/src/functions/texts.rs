@@ -22,7 +22,8 @@ const NAME: &str = "iperf ";
 
 /// Both texts and a NUL.
 const fn joined<const LEN: usize>(first: &str, second: &str) -> [u8; LEN] {
-    let (first, second) = (first.as_bytes(), second.as_bytes());
+    let first = first.as_bytes();
+    let second = second.as_bytes();
     let mut array = [0; LEN];
 
     let mut index = 0;

@@ -43,7 +43,8 @@ fn tests(command: &str, lines: &[&str]) -> TestOutput {
     runs.extend(contents.paths.iter().flat_map(runs_of_path));
     number_equal_labels(&mut runs);
 
-    let (refused, iperf3_version) = (contents.refused, contents.iperf3_version);
+    let refused = contents.refused;
+    let iperf3_version = contents.iperf3_version;
     let is_command = parsed.is_some_and(|command| command.is_server.is_some());
     TestOutput {
         runs,

@@ -335,7 +335,8 @@ impl Interrupts for ServiceSignals<'_> {
     }
 
     fn alive(&self) -> Option<Instant> {
-        let (interval, now) = (self.heartbeat_interval?, Instant::now());
+        let interval = self.heartbeat_interval?;
+        let now = Instant::now();
         if self.next_heartbeat.get().is_none_or(|t| t <= now) {
             // A manager that cannot be reached ends the service, which is what it is for.
             let _ = sd_notify::notify("WATCHDOG=1");

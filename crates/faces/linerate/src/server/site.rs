@@ -120,7 +120,8 @@ fn serve(mut stream: &TcpStream, answer: &Answer) -> io::Result<()> {
 /// Reads a head. Progress does not extend the time.
 fn read_request(mut stream: &TcpStream) -> io::Result<Result<Request, HeadError>> {
     let end = Instant::now() + TIMEOUT;
-    let (mut read, mut chunk) = (Vec::new(), [0; 1024]);
+    let mut read = Vec::new();
+    let mut chunk = [0; 1024];
 
     loop {
         match Request::parse(&read) {

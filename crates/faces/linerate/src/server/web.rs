@@ -46,7 +46,8 @@ pub fn token(text: &str) -> Result<String, String> {
         return Ok(token.to_owned());
     }
 
-    let (least, most) = (TOKEN_CHARS.start(), TOKEN_CHARS.end());
+    let least = TOKEN_CHARS.start();
+    let most = TOKEN_CHARS.end();
     Err(format!(
         "a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex \
          16`"
@@ -59,7 +60,9 @@ pub fn token(text: &str) -> Result<String, String> {
 /// When there can be no thread.
 pub(super) fn page(spec: &WebSpec, live: Live) -> io::Result<StatusPage> {
     let frame = Arc::new(Frame::default());
-    let (shown, viewed, rendered) = (Arc::clone(&frame), Arc::clone(&frame), frame);
+    let shown = Arc::clone(&frame);
+    let viewed = Arc::clone(&frame);
+    let rendered = frame;
     thread::Builder::new()
         .name("linerate-frames".to_owned())
         .spawn(move || {

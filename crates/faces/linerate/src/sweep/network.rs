@@ -375,8 +375,10 @@ impl Runner for Network<'_> {
             let setting = self.space.words(&progress.setting);
             live.update(|state| {
                 let sweep = state.sweep_mut();
-                (sweep.runs_done, sweep.runs_planned) = (progress.runs_done, progress.runs_planned);
-                (sweep.setting, sweep.left_s) = (setting, progress.left.as_secs_f64());
+                sweep.runs_done = progress.runs_done;
+                sweep.runs_planned = progress.runs_planned;
+                sweep.setting = setting;
+                sweep.left_s = progress.left.as_secs_f64();
             });
         }
 

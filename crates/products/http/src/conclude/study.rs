@@ -8,7 +8,9 @@ mod curve;
 mod input;
 mod sentences;
 
-use linerate_model::http::{CellRun, HTTP_SCHEMA, NegotiatedProtocol, RunState, Study, VerdictClass};
+use linerate_model::http::{
+    CellRun, HTTP_SCHEMA, NegotiatedProtocol, RunState, Study, VerdictClass,
+};
 
 use super::c10k;
 use cells::JudgedCells;

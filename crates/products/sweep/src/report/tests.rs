@@ -7,8 +7,9 @@ use linerate_model::measure::MeasureName;
 use linerate_model::record::{Detail, Measure, RunId, RunKind, RunState, TestDetail, Trial, Way};
 use linerate_model::stats::Interval;
 use linerate_model::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective, PlannedFactor,
-    PlateauSide, Provenance, Reason, ReasonName, Recommendation, RunMetrics, Sweep, SweepPlan,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective,
+    PlannedFactor, PlateauSide, Provenance, Reason, ReasonName, Recommendation, RunMetrics, Sweep,
+    SweepPlan,
 };
 use linerate_model::{EndpointTotals, StreamSummary, Summary};
 

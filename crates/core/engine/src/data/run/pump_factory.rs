@@ -66,7 +66,8 @@ impl<'a> PumpFactory<'a> {
     }
 
     fn pump(&mut self, open: &mut OpenStream) -> Result<Box<dyn Pump>, EngineError> {
-        let (fd, counters) = (Arc::clone(&open.fd), Arc::clone(&open.counters));
+        let fd = Arc::clone(&open.fd);
+        let counters = Arc::clone(&open.counters);
         if let Some(build_pump) = open.build_pump.take() {
             let start_ns = self.start_ns;
             return build_pump(PumpInputs {
@@ -80,7 +81,8 @@ impl<'a> PumpFactory<'a> {
         let spec = &self.settings.spec;
         Ok(match (spec.transport, open.stream.role) {
             (Transport::Udp, StreamRole::Sender) => {
-                let (block, budget) = (self.block(0)?, self.amount.budget.clone());
+                let block = self.block(0)?;
+                let budget = self.amount.budget.clone();
                 let datagrams = Datagrams {
                     block: &block,
                     peer_coalesces: open.peer_coalesces,
@@ -97,7 +99,8 @@ impl<'a> PumpFactory<'a> {
                 Box::new(receiver.pausing(may_pause(spec)))
             }
             (_, StreamRole::Sender) => {
-                let (source, budget) = (self.source(&fd)?, self.amount.budget.clone());
+                let source = self.source(&fd)?;
+                let budget = self.amount.budget.clone();
                 Box::new(StreamSender::new(
                     fd,
                     counters,
@@ -108,7 +111,8 @@ impl<'a> PumpFactory<'a> {
                 ))
             }
             (_, StreamRole::Receiver) => {
-                let (sink, target) = (self.sink()?, self.amount.target.clone());
+                let sink = self.sink()?;
+                let target = self.amount.target.clone();
                 Box::new(StreamReceiver::new(
                     fd,
                     counters,

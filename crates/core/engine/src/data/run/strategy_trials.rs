@@ -306,10 +306,8 @@ impl StrategyTrials {
             self.set_wait(PRESUMED_OF_SEVERAL);
         }
 
-        let (bytes, waits) = (
-            now.bytes.saturating_sub(since.bytes),
-            now.waits.saturating_sub(since.waits),
-        );
+        let bytes = now.bytes.saturating_sub(since.bytes);
+        let waits = now.waits.saturating_sub(since.waits);
         let reads_little = bytes < waits.saturating_mul(LITTLE_PER_WAIT_BYTES);
         if reads_little {
             self.set_wait(PRESUMED_OF_SMALL_READS);

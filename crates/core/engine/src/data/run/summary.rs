@@ -40,7 +40,8 @@ impl TestRun {
         };
 
         for totals in self.sampler.totals() {
-            let (stream, counted) = (totals.stream, totals.counted);
+            let stream = totals.stream;
+            let counted = totals.counted;
             let sends = stream.role == StreamRole::Sender;
             let row = StreamSummary {
                 id: stream.id,

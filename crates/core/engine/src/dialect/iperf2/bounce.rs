@@ -160,7 +160,8 @@ impl BounceClient {
         }
 
         if now_ns >= self.ends_ns {
-            (self.is_over, self.line.is_last) = (true, true);
+            self.is_over = true;
+            self.line.is_last = true;
             self.line.unsent.push(&self.requester.stop(wall()));
             return Ok(None);
         }
@@ -204,7 +205,8 @@ impl BounceClient {
 }
 
 fn note(stats: &StreamStats, trip: &RoundTrip, has_delays: bool) {
-    let (round_trip_s, unix_s) = (trip.round_trip.as_secs_f64(), clock::unix_ns() as f64 / 1e9);
+    let round_trip_s = trip.round_trip.as_secs_f64();
+    let unix_s = clock::unix_ns() as f64 / 1e9;
     let one_way_ns = trip.one_way_ns.filter(|_| has_delays);
     let one_way_s = one_way_ns.map(|(out, back)| (out as f64 / 1e9, back as f64 / 1e9));
     stats.update(|samples| {

@@ -218,7 +218,8 @@ impl ShapedSender {
         let took_s = now_ns.saturating_sub(self.burst.write_began_ns) as f64 / 1e9;
         self.burst.write_began_ns = now_ns;
 
-        let (times, unix_s) = (self.times_writes, clock::unix_ns() as f64 / 1e9);
+        let times = self.times_writes;
+        let unix_s = clock::unix_ns() as f64 / 1e9;
         self.stats.update(|samples| {
             samples.writes.get_or_insert_default().calls += 1;
             if times {

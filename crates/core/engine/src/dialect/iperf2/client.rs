@@ -88,7 +88,8 @@ impl Client<'_> {
             .into_iter()
             .for_each(|text| reporter.emit(&Event::Warning(text)));
 
-        let (host, local) = (self.spec.host.clone(), &self.spec.local);
+        let host = self.spec.host.clone();
+        let local = &self.spec.local;
         let mut header = test_header(Endpoint::Client, host, local.port, &self.spec.test, local);
         header.first_socket = first_socket;
         header.listener = listener_facts;
@@ -175,7 +176,8 @@ impl Client<'_> {
         server: SocketAddr,
         reporter: &mut Reporter<'_>,
     ) -> Result<Option<(OwnedFd, ListenerFacts)>, Failure> {
-        let (test, end) = (&self.spec.test, &self.spec.local);
+        let test = &self.spec.test;
+        let end = &self.spec.local;
         if !matches!(
             test.workload.pairing,
             Pairing::ConnectBack | Pairing::ConnectBackAfterwards

@@ -83,7 +83,8 @@ pub(super) fn open(
 }
 
 fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Result<(), Failure> {
-    let (wanted, fan_out) = (&spec.local.bind, spec.test.workload.fan_out);
+    let wanted = &spec.local.bind;
+    let fan_out = spec.test.workload.fan_out;
     let port = match wanted.client_port {
         Some(port) => raised_port(port, index)?,
         None => 0,

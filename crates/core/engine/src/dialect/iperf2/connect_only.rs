@@ -29,7 +29,9 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let time = spec.test.end.duration().unwrap_or(Duration::MAX);
     let until = Instant::now().checked_add(time);
-    let (mut times, mut errors, mut attempts) = (Spread::default(), 0, 0);
+    let mut times = Spread::default();
+    let mut errors = 0;
+    let mut attempts = 0;
     let mut last = Ok(());
     let mut devices = DeviceCache::default();
 

@@ -96,7 +96,8 @@ impl Connection {
         number: u32,
         spec: TestSpec,
     ) -> Result<Self, linerate_sys::OsError> {
-        let (local, remote) = (socket::local_addr(&fd)?, socket::peer_addr(&fd)?);
+        let local = socket::local_addr(&fd)?;
+        let remote = socket::peer_addr(&fd)?;
         Ok(Self {
             fd: Arc::new(fd),
             machine,

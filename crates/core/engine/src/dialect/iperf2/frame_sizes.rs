@@ -48,7 +48,8 @@ impl FrameSizes {
 
     /// A number of the standard normal distribution (Box and Muller 1958).
     fn normal(&mut self) -> f64 {
-        let (u, v) = (self.uniform(), self.uniform());
+        let u = self.uniform();
+        let v = self.uniform();
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 

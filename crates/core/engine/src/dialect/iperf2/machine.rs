@@ -40,7 +40,8 @@ pub(super) fn wall() -> Timestamp {
 impl Machine {
     /// The end that opens a connection or flow.
     pub(super) fn client(test: &TestSpec, header: Option<Header>, wants_report: bool) -> Self {
-        let (now, time_limit) = (Instant::now(), test.end.duration());
+        let now = Instant::now();
+        let time_limit = test.end.duration();
         if test.transport != Transport::Udp {
             return Self::StreamClient(StreamClient::new(
                 now,

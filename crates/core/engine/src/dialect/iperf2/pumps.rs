@@ -66,7 +66,8 @@ pub(super) fn stream_sender(
     stats: &Arc<StreamStats>,
     sent: u64,
 ) -> PumpBuilder {
-    let (spec, stats) = (spec.clone(), Arc::clone(stats));
+    let spec = spec.clone();
+    let stats = Arc::clone(stats);
     Box::new(move |inputs| {
         let workload = &spec.workload;
         // With heads in the data the header comes on top of the amount.
@@ -108,7 +109,8 @@ pub(super) fn stream_receiver(
     is_framed: bool,
     queue: Option<Arc<BurstQueue>>,
 ) -> PumpBuilder {
-    let (spec, stats) = (spec.clone(), Arc::clone(stats));
+    let spec = spec.clone();
+    let stats = Arc::clone(stats);
     Box::new(move |inputs| {
         let sink = if spec.skip_rx_copy && !is_framed {
             Sink::Discard
@@ -167,7 +169,8 @@ pub(super) fn datagram_sender(
     sent: u64,
     ignores_unreachable: bool,
 ) -> PumpBuilder {
-    let (mut spec, stats) = (spec.clone(), Arc::clone(stats));
+    let mut spec = spec.clone();
+    let stats = Arc::clone(stats);
     let len = template.len() as u64;
 
     if let Some(per_s) = spec.workload.datagrams_per_s {
@@ -189,9 +192,12 @@ pub(super) fn datagram_sender(
             peer_coalesces: false,
             sequence: Box::new(HeadWriter::new()),
         };
-        let (fd, counters, start_ns) = (inputs.fd, inputs.counters, inputs.start_ns);
+        let fd = inputs.fd;
+        let counters = inputs.counters;
+        let start_ns = inputs.start_ns;
         let mut sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
-        (sender.sent, sender.ignores_unreachable) = (sent, ignores_unreachable);
+        sender.sent = sent;
+        sender.ignores_unreachable = ignores_unreachable;
 
         Ok(Box::new(sender))
     })

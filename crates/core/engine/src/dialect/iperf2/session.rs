@@ -303,10 +303,8 @@ impl Session {
         };
         direction.is_over = true;
 
-        let (role, is_udp) = (
-            direction.stream.role,
-            connection.spec.transport == Transport::Udp,
-        );
+        let role = direction.stream.role;
+        let is_udp = connection.spec.transport == Transport::Udp;
         match (role, error) {
             // The peer's port is closed; the end of the flow reports it.
             (StreamRole::Sender, Some(error)) if !is_udp => {

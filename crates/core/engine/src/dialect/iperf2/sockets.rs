@@ -75,7 +75,8 @@ pub(super) fn prepare(fd: impl AsFd, spec: &TestSpec, sends: bool, receives: boo
 }
 
 fn prepare_stream(fd: impl AsFd, spec: &TestSpec, note: &mut dyn FnMut(Result<(), OsError>, &str)) {
-    let (tuning, workload) = (&spec.socket, &spec.workload);
+    let tuning = &spec.socket;
+    let workload = &spec.workload;
     if let Some(mss_bytes) = tuning.mss_bytes {
         note(
             sockopt::TCP_MAXSEG.set(&fd, mss_bytes),

@@ -509,14 +509,16 @@ impl<'a> Client<'a> {
         // The worker threads end before the report is written, which may block on a pipe.
         self.run.quit();
         let mut summary = self.stop_data(reporter).clone();
-        let (mut server_output, mut concurrent_tests) = (None, None);
+        let mut server_output = None;
+        let mut concurrent_tests = None;
 
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
             let _ =
                 linerate_iperf3::wire::results::merge_peer(&mut summary, &self.spec.test, &results);
             concurrent_tests = results.ran_beside;
-            (server_output, self.peer_facts) = (results.server_output, results.facts);
+            server_output = results.server_output;
+            self.peer_facts = results.facts;
         }
 
         for (host, overflows) in [

@@ -99,7 +99,8 @@ impl DatagramRun {
         };
         let stream = data_socket::describe(&fd, StreamId(0), &test, role, Flow::Forward)
             .map_err(Operation::InitStream.failed())?;
-        let (fd, shared) = (Arc::new(fd), Shared::default());
+        let fd = Arc::new(fd);
+        let shared = Shared::default();
         let is_server = is_sender == (spec.direction == Some(PathDirection::Down));
         let build = match (is_sender, spec.kind) {
             (true, PhaseKind::Capacity) => {
@@ -328,10 +329,8 @@ fn steered_sender(
     header_bytes: u64,
     shared: &Shared,
 ) -> PumpBuilder {
-    let (rate_control, len) = (
-        Arc::clone(&shared.rate_control),
-        test.block_len_bytes as usize,
-    );
+    let rate_control = Arc::clone(&shared.rate_control);
+    let len = test.block_len_bytes as usize;
     Box::new(move |inputs| {
         let PumpInputs {
             fd,
@@ -356,7 +355,8 @@ fn receiver(
     reporter: Option<FeedbackSender>,
     shared: &Shared,
 ) -> PumpBuilder {
-    let (gap_ns, received) = (gap_ns(test), Arc::clone(&shared.received));
+    let gap_ns = gap_ns(test);
+    let received = Arc::clone(&shared.received);
     Box::new(move |inputs| {
         let reader = HeadReader {
             id,

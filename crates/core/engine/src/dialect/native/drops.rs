@@ -23,8 +23,10 @@ impl DropMeter {
     /// Adds what was dropped since the start.
     pub(super) fn fill(self, phase: &mut EndpointPhase) {
         let drops = (self.read)(self.peer).since(&self.before);
-        (phase.qdisc_drops, phase.host_drops) = (drops.qdisc, drops.nic);
-        (phase.accept_queue_drops, phase.syn_queue_drops) = (drops.accept_queue, drops.syn_queue);
+        phase.qdisc_drops = drops.qdisc;
+        phase.host_drops = drops.nic;
+        phase.accept_queue_drops = drops.accept_queue;
+        phase.syn_queue_drops = drops.syn_queue;
         phase.conntrack_drops = drops.conntrack;
     }
 }

@@ -61,7 +61,8 @@ impl StampServer {
     fn answer(&mut self, server: &ServerContext<'_>) -> Option<()> {
         let message = udp::recv_message(&self.fd, &mut self.buffer).ok()?;
         let now_ns = clock::unix_ns();
-        let (len, to) = (message.data.len(), message.to);
+        let len = message.data.len();
+        let to = message.to;
         let Some(from) = message.from.filter(|from| server.access.admits(from.ip())) else {
             return Some(());
         };

@@ -75,7 +75,9 @@ impl Control {
     }
 
     fn feed(&mut self, bytes: &[u8], texts: &mut Vec<Vec<u8>>) {
-        let (mut replies, mut is_closed, mut count) = (Vec::new(), false, 0);
+        let mut replies = Vec::new();
+        let mut is_closed = false;
+        let mut count = 0;
         let fed = self.reader.feed(bytes, |message| {
             count += 1;
             match message {
@@ -105,7 +107,8 @@ impl Control {
     fn is_flooded(&mut self, count: u32) -> bool {
         let (since, messages) = &mut self.second;
         if since.elapsed() >= Duration::from_secs(1) {
-            (*since, *messages) = (Instant::now(), 0);
+            *since = Instant::now();
+            *messages = 0;
         }
         *messages += count;
         *messages > MESSAGES_PER_S_MAX

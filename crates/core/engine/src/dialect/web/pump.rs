@@ -205,7 +205,8 @@ impl WebPump {
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), Ended> {
-        let (messages, mut peer_closed) = (&mut self.messages, false);
+        let messages = &mut self.messages;
+        let mut peer_closed = false;
         let fed = self.reader.feed(bytes, |message| match message {
             Message::Ping(payload) if messages.len() < MESSAGES_BYTES_MAX => {
                 messages.extend(frame::message(Opcode::Pong, &payload));

@@ -161,7 +161,8 @@ impl WebServer {
             return;
         };
         connection.respond(response);
-        let (epoll, token) = (self.sessions.epoll(), token(id, CONNECTION));
+        let epoll = self.sessions.epoll();
+        let token = token(id, CONNECTION);
         // One that waited for its turn is not watched.
         if epoll
             .modify(&connection.fd, token, Interest::WRITE)
@@ -257,7 +258,8 @@ impl WebServer {
                     }
                 }
                 Verdict::Refused(refusal, at) => {
-                    let (cause, text) = (refusal.label(), refusal.to_string());
+                    let cause = refusal.label();
+                    let text = refusal.to_string();
                     server.log_failed_login(connection.peer, cause, text);
                     self.sessions.set_due(id, Some(at));
                     if let Some(login) = &mut connection.login {

@@ -100,7 +100,9 @@ impl Session {
             streams: self.bounds.streams,
             server: concat!("linerate ", env!("CARGO_PKG_VERSION")),
         }));
-        (self.control, self.label, self.until) = (Some(control), label, Instant::now() + PAGE_MAX);
+        self.control = Some(control);
+        self.label = label;
+        self.until = Instant::now() + PAGE_MAX;
         self
     }
 

@@ -38,7 +38,8 @@ impl AddressCounts {
 
     /// An event of this address.
     pub(crate) fn record(&mut self, address: IpAddr, now: Instant) {
-        let (network, period) = (Network::of_client(address), self.period);
+        let network = Network::of_client(address);
+        let period = self.period;
         if self.counts.len() >= ADDRESSES_MAX {
             self.counts.retain(|_, (_, since)| now < *since + period);
         }
@@ -46,7 +47,8 @@ impl AddressCounts {
         if self.counts.len() < ADDRESSES_MAX || self.counts.contains_key(&network) {
             let (count, since) = self.counts.entry(network).or_insert((0, now));
             if now >= *since + period {
-                (*count, *since) = (0, now);
+                *count = 0;
+                *since = now;
             }
             *count += 1;
         }

@@ -125,7 +125,8 @@ impl Quotas {
         anonymous_time_max: Option<Duration>,
     ) {
         self.resources.capacity = Capacity::of_host(limits.server.tests.unwrap_or(u32::MAX));
-        (self.limits, self.anonymous_time_max) = (limits, anonymous_time_max);
+        self.limits = limits;
+        self.anonymous_time_max = anonymous_time_max;
     }
 
     pub(crate) fn limits(&self) -> &ServerLimits {

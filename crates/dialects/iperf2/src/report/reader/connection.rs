@@ -202,7 +202,8 @@ impl Connection {
     /// alone.
     pub(super) fn started_unix_ms(&self) -> Option<u64> {
         let (_, rows) = *self.parts(self.client()).first()?;
-        let (first, last) = (rows.intervals.first()?, rows.intervals.last()?);
+        let first = rows.intervals.first()?;
+        let last = rows.intervals.last()?;
         let is_late = |total: &&Row| total.stamp_ms < last.stamp_ms;
         let row = rows.total.as_ref().filter(is_late).unwrap_or(first);
 

@@ -316,7 +316,8 @@ impl CsvRun {
     }
 
     fn header(&self, parts: &[Part<'_>]) -> TestHeader {
-        let (connection, client) = (self.first(), self.client_of(self.first()));
+        let connection = self.first();
+        let client = self.client_of(self.first());
         let endpoint = self.endpoint();
         let peer = match endpoint {
             Endpoint::Client => &connection.ends[1 - client],
@@ -336,7 +337,8 @@ impl CsvRun {
             .first()
             .and_then(|part| part.rows.intervals.first().filter(|_| !is_single(parts)));
         let count = |flow: Flow| parts.iter().filter(|part| part.flow == flow).count();
-        let (forward, reverse) = (count(Flow::Forward), count(Flow::Reverse));
+        let forward = count(Flow::Forward);
+        let reverse = count(Flow::Reverse);
 
         let mut header = TestHeader {
             endpoint,
@@ -365,7 +367,8 @@ impl CsvRun {
 
     fn stream(&self, id: StreamId, part: &Part<'_>) -> Stream {
         let is_client = self.endpoint() == Endpoint::Client;
-        let (client, ends) = (part.client, &part.connection.ends);
+        let client = part.client;
+        let ends = &part.connection.ends;
         let (local, remote) = if is_client {
             (client, 1 - client)
         } else {

@@ -151,7 +151,8 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     fn header(&self, tail: HeaderTail) -> Result<Header, HeaderError> {
-        let (upper_word, lower_word) = (self.word(at::VERSION), self.word(at::VERSION + 4));
+        let upper_word = self.word(at::VERSION);
+        let lower_word = self.word(at::VERSION + 4);
         let version = Version::from_words(upper_word, lower_word)
             .ok_or(HeaderError::Version(upper_word, lower_word))?;
         // A release of the wide layout sends all of it, or the bytes are damaged.

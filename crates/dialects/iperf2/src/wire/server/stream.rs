@@ -109,7 +109,8 @@ impl StreamServer {
         match &self.phase {
             Phase::Closed => {}
             Phase::Running => {
-                (self.is_receiving, self.has_ended) = (false, true);
+                self.is_receiving = false;
+                self.has_ended = true;
                 // With -r the server's turn begins when the client has finished.
                 if let Some(back) = self.afterwards.take() {
                     self.push(back);
@@ -308,7 +309,8 @@ impl StreamServer {
     fn begin(&mut self, test: AcceptedTest, is_receiving: bool, is_sending: bool) {
         self.push(Action::Accepted(Box::new(test)));
         self.phase = Phase::Running;
-        (self.is_receiving, self.is_sending) = (is_receiving, is_sending);
+        self.is_receiving = is_receiving;
+        self.is_sending = is_sending;
         self.deadline = None;
     }
 

@@ -54,7 +54,8 @@ pub(super) fn read(
 }
 
 fn tcp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummary> {
-    let (sender, receiver) = (&row["sender"], row.get("receiver")?);
+    let sender = &row["sender"];
+    let receiver = row.get("receiver")?;
     let stream = test.stream(sender)?;
     // What the peer did not report is 0.
     let is_known = |role: StreamRole, totals: &EndpointTotals| {
@@ -106,7 +107,9 @@ fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     let mut counted = udp_totals(u64_of(&row["packets"])?, row);
     let receiver = u64_of(&row["lost_packets"]).map(|_| EndpointTotals::new(0, 0, Some(counted)));
     // The one object of a stream has the receiver's values, of which a sender has none.
-    (counted.lost, counted.out_of_order, counted.jitter_s) = (0, 0, 0.0);
+    counted.lost = 0;
+    counted.out_of_order = 0;
+    counted.jitter_s = 0.0;
     let sender = totals(row).filter(|totals| is_local || peer_reported || totals.bytes > 0);
 
     let summary = StreamSummary {
@@ -221,10 +224,8 @@ fn shares(sum: u64, weights: &[u64]) -> Vec<u64> {
 
 fn cpu(usage: &Value, end: &str) -> Option<CpuUsage> {
     let percent = |kind: &str| usage[format!("{end}_{kind}")].as_f64();
-    let (user, system) = (
-        percent("user").unwrap_or(0.0),
-        percent("system").unwrap_or(0.0),
-    );
+    let user = percent("user").unwrap_or(0.0);
+    let system = percent("system").unwrap_or(0.0);
     let usage = CpuUsage {
         total_percent: percent("total")?,
         user_percent: user,
@@ -288,7 +289,8 @@ fn differences(summary: &Summary, end: &Value) -> Vec<String> {
         ("sum_received", measure::received(summary, flow)),
     ];
     let notes = sums.into_iter().filter_map(|(name, total)| {
-        let (sum, bytes) = (u64_of(&end[name]["bytes"])?, total?.bytes);
+        let sum = u64_of(&end[name]["bytes"])?;
+        let bytes = total?.bytes;
         (sum != bytes).then(|| format!("the streams have {bytes} bytes together, {name} has {sum}"))
     });
 

@@ -121,7 +121,8 @@ pub(super) fn accepted(header: &TestHeader, is_verbose: bool) -> Vec<String> {
         lines.push(format!("Time: {}", rfc1123(header.started_at_unix_ms)));
     }
 
-    let (host, port) = (&header.peer_host, header.peer_port);
+    let host = &header.peer_host;
+    let port = header.peer_port;
     lines.push(match header.endpoint {
         Endpoint::Client => format!("Connecting to host {host}, port {port}"),
         Endpoint::Server => format!("Accepted connection from {host}, port {port}"),

@@ -154,7 +154,9 @@ impl Columns {
             }
             StreamRole::Receiver => {
                 let percent = number::general(interval_lost_percent(udp), 2);
-                let (jitter_ms, lost, total) = (udp.jitter_s * 1000.0, udp.lost, udp.packets);
+                let jitter_ms = udp.jitter_s * 1000.0;
+                let lost = udp.lost;
+                let total = udp.packets;
                 format!("{lead}  {jitter_ms:5.3} ms  {lost}/{total} ({percent}%)  {note}")
             }
         }
@@ -167,7 +169,8 @@ impl Columns {
             Subject::Sum => "[SUM]".into(),
         };
         let tag = self.tag(role);
-        let (start, end) = (ns_to_s(time_ns.start), ns_to_s(time_ns.end));
+        let start = ns_to_s(time_ns.start);
+        let end = ns_to_s(time_ns.end);
         let seconds = ns_to_s(time_ns.end.saturating_sub(time_ns.start));
         let transfer = format_amount(bytes as f64, UnitFormat::BYTES);
         // unit_snprintf takes bytes; the letter decides between bits and bytes.

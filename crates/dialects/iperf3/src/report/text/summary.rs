@@ -68,7 +68,8 @@ impl Test {
         let missing = |role: &str| verbose.then(|| subject.not_available(role));
 
         let sender = if knows(StreamRole::Sender) {
-            let (view, retransmits) = (&totals.sender, totals.retransmits);
+            let view = &totals.sender;
+            let retransmits = totals.retransmits;
             Some(
                 self.columns
                     .summary_sender(subject, totals.role, view, retransmits),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FLEET_SCHEMA, FleetHeader, FleetHost, FleetMode, FleetReport, HostId, NotRun,
-    NotRunReason, Round, Task,
+    Cell, CellFlag, CellOutcome, FLEET_SCHEMA, FleetHeader, FleetHost, FleetMode, FleetReport,
+    HostId, NotRun, NotRunReason, Round, Task,
 };
 
 use crate::conclude::runner::{FleetProgress, RoundRunner};

@@ -1,8 +1,8 @@
 //! Runs for tests: clean ones, of which each test spoils what it is about.
 
 use linerate_model::http::{
-    CellKey, CellRun, Connections, EndpointStats, ErrorCounts, Latency, LoadResult, Mode, NicStats, Peak, Phase, Quantile,
-    RunState,
+    CellKey, CellRun, Connections, EndpointStats, ErrorCounts, Latency, LoadResult, Mode, NicStats,
+    Peak, Phase, Quantile, RunState,
 };
 
 /// Length of the window of a run.

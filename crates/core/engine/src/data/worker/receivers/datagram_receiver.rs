@@ -64,7 +64,8 @@ impl DatagramReceiver {
 
     /// These have arrived before there was a worker.
     pub(crate) fn after(mut self, early: &[(Vec<u8>, u64)]) -> Self {
-        let (mut bytes, mut datagrams) = (0, 0);
+        let mut bytes = 0;
+        let mut datagrams = 0;
         for (datagram, arrival_ns) in early {
             let (b, d) = self.take(datagram, datagram.len(), *arrival_ns);
             bytes += b;
@@ -77,7 +78,8 @@ impl DatagramReceiver {
 
     /// One buffer from the kernel: a datagram, or several of the same length in a row.
     fn take(&mut self, data: &[u8], segment_len: usize, arrival_ns: u64) -> (u64, u64) {
-        let (mut bytes, mut datagrams) = (0, 0);
+        let mut bytes = 0;
+        let mut datagrams = 0;
         for datagram in data.chunks(segment_len.max(1)) {
             match self.sequence.take(datagram, arrival_ns) {
                 DatagramKind::Data => {}
@@ -175,7 +177,8 @@ impl Pump for DatagramReceiver {
             self.offset.refresh();
             // After the call: a datagram without a stamp arrived at the latest now.
             let read_ns = clock::monotonic_ns();
-            let (mut bytes, mut datagrams) = (0, 0);
+            let mut bytes = 0;
+            let mut datagrams = 0;
 
             for i in 0..messages {
                 let message = batch.message(i);

@@ -199,11 +199,13 @@ impl WorkerGroup {
 
     /// Starts one more worker when all are active.
     fn spawn(&mut self, streams: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
-        let (pin_to, stream_count) = (self.pin_to, streams.len());
+        let pin_to = self.pin_to;
+        let stream_count = streams.len();
         let wake = Arc::new(EventFd::new()?);
         let assignments = Arc::new(Assignments::default());
         let load = Arc::new(WorkerLoad::default());
-        let (control, for_worker) = (Arc::clone(&self.control), Arc::clone(&load));
+        let control = Arc::clone(&self.control);
+        let for_worker = Arc::clone(&load);
         let mut worker = Worker::new(
             control,
             Arc::clone(&wake),

@@ -495,7 +495,9 @@ enum Wait {
 
 impl Wait {
     fn of(slots: &[Slot], may_pause: bool) -> Self {
-        let (mut ready, mut open, mut drained) = (0, 0, 0);
+        let mut ready = 0;
+        let mut open = 0;
+        let mut drained = 0;
         let mut earliest = u64::MAX;
 
         for slot in slots {

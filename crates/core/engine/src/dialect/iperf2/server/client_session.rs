@@ -113,7 +113,8 @@ impl ClientSession {
             .connections
             .iter()
             .filter(|connection| !connection.is_back);
-        let (here, limit) = (opened_by_client.count(), header.streams as usize);
+        let here = opened_by_client.count();
+        let limit = header.streams as usize;
 
         self.peer.ip() == peer.ip()
             && self.main.spec.transport == spec.transport

@@ -285,12 +285,14 @@ impl Iperf2Server {
             session.end_early(&error.to_string());
         }
 
-        let (due, is_over) = (session.deadline(), session.is_over());
+        let due = session.deadline();
+        let is_over = session.is_over();
         self.sessions.set_due(id, due);
         if is_over && let Some(mut session) = self.sessions.remove(id) {
             let outcome = session.finish();
             server.admission.release(id, Instant::now());
-            let (totals, summary) = (session.totals(), session.summaries().next());
+            let totals = session.totals();
+            let summary = session.summaries().next();
             server.end_test(id, String::new(), totals, summary, &outcome);
         }
     }

@@ -39,7 +39,8 @@ impl Iperf3Server {
         if let Some(mut session) = self.sessions.remove(id) {
             let outcome = session.close(outcome);
             self.count_end(self.registry.fell_silent(id));
-            let (cookie, totals) = (session.cookie.to_string(), session.totals());
+            let cookie = session.cookie.to_string();
+            let totals = session.totals();
             if !server.end_test(id, cookie, totals, session.summary.as_ref(), &outcome) {
                 self.log_failed_start(id, session.peer, &outcome, server);
             }

@@ -130,7 +130,8 @@ impl SessionRegistry {
     pub(crate) fn next_turn(&mut self, admission: &mut Admission) -> Option<u64> {
         let id = admission.next_turn(|id| self.clients.contains_key(&id))?;
         let client = self.clients.get_mut(&id)?;
-        (client.stage, client.ends) = (Stage::Negotiating, None);
+        client.stage = Stage::Negotiating;
+        client.ends = None;
         Some(id)
     }
 

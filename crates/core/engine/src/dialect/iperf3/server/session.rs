@@ -260,7 +260,8 @@ impl Session {
         self.reporter
             .emit(&Event::Summary(Box::new(summary.clone())));
         self.summary = Some(summary);
-        (self.rate_guard, self.liveness) = (None, None);
+        self.rate_guard = None;
+        self.liveness = None;
         self.flows = Flows::default();
 
         run.into_sockets()

@@ -120,7 +120,8 @@ pub(super) fn examine(
 impl SizeTest<'_, '_> {
     /// The largest packet of a direction; `None` when not even the smallest one arrives.
     fn largest(&mut self, direction: PathDirection) -> Result<Option<SizeResult>, NativeError> {
-        let (mut passes, mut fails) = (None, None);
+        let mut passes = None;
+        let mut fails = None;
         let mut signal = (SizeSignal::Unlimited, None);
         for mtu in LADDER {
             match self.try_size(direction, mtu)? {
@@ -160,7 +161,8 @@ impl SizeTest<'_, '_> {
             match self.try_size(direction, middle)? {
                 ProbeOutcome::Arrived { .. } => passes = middle,
                 ProbeOutcome::TooLarge(limit) => {
-                    (fails, signal) = (middle, (limit.how, limit.reported_by));
+                    fails = middle;
+                    signal = (limit.how, limit.reported_by);
                 }
                 ProbeOutcome::Lost => fails = middle,
             }

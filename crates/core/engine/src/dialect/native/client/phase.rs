@@ -254,7 +254,8 @@ impl NativeClient {
             flow::close(&fd, id);
             self.end_hops(result);
             let found = found?;
-            (result.size, result.tos) = (found.size, found.tos);
+            result.size = found.size;
+            result.tos = found.tos;
         } else {
             result
                 .absent
@@ -301,7 +302,8 @@ impl NativeClient {
             result.refused = done.refused;
         }
 
-        (result.transactions, result.local.transactions) = (done.samples, Some(done.completed));
+        result.transactions = done.samples;
+        result.local.transactions = Some(done.completed);
         result.local.notes = done.notes;
         Ok(())
     }

@@ -321,7 +321,8 @@ impl Connection {
     fn request(&mut self, plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<()> {
         self.since_ns = clock::monotonic_ns();
         self.missing = plan.response_bytes;
-        (self.opening, self.sent) = (Vec::new(), 0);
+        self.opening = Vec::new();
+        self.sent = 0;
         self.flush(plan, epoll, flow)
     }
 

@@ -83,7 +83,8 @@ impl Received {
     /// the last report end with it. Bytes and time are those of the kernel, whenever this end
     /// comes to read them.
     pub(super) fn report(&mut self) -> (Option<u64>, Feedback) {
-        let (received, highest) = (self.sequence.distinct(), self.sequence.highest());
+        let received = self.sequence.distinct();
+        let highest = self.sequence.highest();
         let missing = highest.map_or(0, |highest| (highest + 1).saturating_sub(received));
 
         let range_ns = self

@@ -88,7 +88,9 @@ impl Duplex for LoadPump {
             None => return Ok(false),
         };
         let now_ns = clock::monotonic_ns();
-        let (writer, echo, mut is_over) = (&mut self.writer, &mut self.echo, false);
+        let writer = &mut self.writer;
+        let echo = &mut self.echo;
+        let mut is_over = false;
         let fed = self
             .reader
             .feed(buffer.get(..len).unwrap_or_default(), |frame| match frame {

@@ -242,11 +242,9 @@ impl LoadRun {
     /// The data begins to flow.
     pub(crate) fn start(&mut self) -> Result<(), EngineError> {
         let now_ns = clock::monotonic_ns();
-        (self.start_ns, self.next_sample_ns, self.cpu) = (
-            Some(now_ns),
-            now_ns + SAMPLE_NS,
-            CpuMeter::start(clock::monotonic_ns()),
-        );
+        self.start_ns = Some(now_ns);
+        self.next_sample_ns = now_ns + SAMPLE_NS;
+        self.cpu = CpuMeter::start(clock::monotonic_ns());
         self.run.start_clock(now_ns);
         self.reporter.emit(&Event::TestStarted {
             at_monotonic_ns: Some(now_ns),

@@ -16,7 +16,8 @@ pub(super) fn open(
     device: Option<&str>,
     dscp: u8,
 ) -> io::Result<HopSockets> {
-    let (local, remote) = (socket::local_addr(control)?, socket::peer_addr(control)?);
+    let local = socket::local_addr(control)?;
+    let remote = socket::peer_addr(control)?;
     HopSockets::open(&remote, &[dscp], |fd| {
         if let Some(device) = device {
             sockopt::bind_device(fd, device)?;

@@ -276,11 +276,9 @@ impl NativeServer {
         };
         session.advance(&mut shared, server);
 
-        let (due, resume, is_over) = (
-            session.deadline(),
-            session.resume.take(),
-            session.closed.is_some(),
-        );
+        let due = session.deadline();
+        let resume = session.resume.take();
+        let is_over = session.closed.is_some();
         self.sessions.set_due(id, due);
         if let Some(resume) = resume {
             if let Err(reason) = self.hand_over(id, &resume) {

@@ -182,7 +182,8 @@ impl Session {
             client: self.peer.ip(),
             allows_others,
         };
-        let (id, now) = (self.id, Instant::now());
+        let id = self.id;
+        let now = Instant::now();
         let tokens = &mut *shared.tokens;
         tokens.revoke(id);
 

@@ -21,7 +21,8 @@ impl Session {
         shared: &mut Shared<'_>,
         server: &mut ServerContext<'_>,
     ) {
-        let (now, address) = (Instant::now(), self.peer.ip());
+        let now = Instant::now();
+        let address = self.peer.ip();
         let known = shared.context.tokens.as_ref();
         let proved = known.zip(self.exporter()).and_then(|(known, exporter)| {
             let token = known.proved(token_name, &exporter, client_proof)?;

@@ -48,7 +48,8 @@ impl ResultFiles {
 
         let (work, queue) = sync_channel(QUEUE);
         let failure = Arc::new(Mutex::new(None));
-        let (path, failed) = (directory.to_owned(), Arc::clone(&failure));
+        let path = directory.to_owned();
+        let failed = Arc::clone(&failure);
         let writer = thread::Builder::new()
             .name("results".to_owned())
             .spawn(move || write_all(&path, &queue, &failed))?;

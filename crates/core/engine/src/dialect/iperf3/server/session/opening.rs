@@ -40,7 +40,8 @@ impl Session {
 
         self.reporter
             .add_collectors(&test.spec, &context.peer_requests);
-        let (peer_host, peer_port) = (self.peer.ip().to_string(), self.peer.port());
+        let peer_host = self.peer.ip().to_string();
+        let peer_port = self.peer.port();
         let mut header = test_header(Endpoint::Server, peer_host, peer_port, &test.spec, local);
         // Both ends print the cookie, by which reports of one test are joined.
         header.cookie = self.cookie.to_string();

@@ -120,7 +120,8 @@ impl Connections {
         let Some(connection) = self.open.get_mut(&token) else {
             return;
         };
-        let (was_connecting, is_echo) = (connection.tls.is_none(), connection.is_echo());
+        let was_connecting = connection.tls.is_none();
+        let is_echo = connection.is_echo();
         let since_ns = connection.since_ns;
         let samples = connection.samples(&mut results.connections);
 

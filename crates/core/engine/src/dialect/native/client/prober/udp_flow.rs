@@ -75,7 +75,8 @@ impl UdpFlow {
             return false;
         };
         prepare(&opening.fd);
-        (self.fd, self.id) = (opening.fd, opening.granted.id);
+        self.fd = opening.fd;
+        self.id = opening.granted.id;
 
         true
     }
@@ -139,7 +140,8 @@ impl UdpFlow {
             sample.peer_received_ns = Some(body.received_ns);
             sample.peer_sent_ns = Some(body.sent_ns);
             sample.received_ns = Some(received_ns);
-            (self.replied_ns, self.unanswered) = (received_ns, 0);
+            self.replied_ns = received_ns;
+            self.unanswered = 0;
 
             if index == 0 {
                 results.newest_rtt_ns = sample.rtt_ns();

@@ -59,7 +59,8 @@ impl ProbeFlow {
         let _ = sockopt::set_receive_errors(&fd, true);
         let buffer = vec![0; SIZE_PROBE_BYTES_MAX + 1];
         let received = ReceivedSequence::default();
-        let (offset, size_probes_left) = (RealtimeOffset::read(), SIZE_PROBES_MAX);
+        let offset = RealtimeOffset::read();
+        let size_probes_left = SIZE_PROBES_MAX;
 
         Self {
             fd,
