@@ -262,9 +262,10 @@ impl Block {
                 ..
             }) => {
                 let head = [status, label].map(|part| line(part.trim())).join(" ");
-                let text = match is_verbatim {
-                    true => element("code", "", text),
-                    false => line(text),
+                let text = if *is_verbatim {
+                    element("code", "", text)
+                } else {
+                    line(text)
                 };
                 format!("<p><strong>{head}</strong> {text}</p>\n")
             }

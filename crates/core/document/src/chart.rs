@@ -160,9 +160,10 @@ impl Axis {
         (low, high): (f64, f64),
         text: impl Fn(f64) -> String + 'static,
     ) -> Self {
-        match low > 0.0 && high / low > LINEAR_RATIO_MAX {
-            true => Self::log(label, text),
-            false => Self::linear(label, from_zero(text)),
+        if low > 0.0 && high / low > LINEAR_RATIO_MAX {
+            Self::log(label, text)
+        } else {
+            Self::linear(label, from_zero(text))
         }
     }
 

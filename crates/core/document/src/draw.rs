@@ -174,10 +174,7 @@ impl Drawing {
                 continue;
             }
 
-            let (letter, to) = match begins {
-                true => ('M', (x, y)),
-                false => ('l', step),
-            };
+            let (letter, to) = if *begins { ('M', (x, y)) } else { ('l', step) };
             let _ = write!(
                 data,
                 "{letter}{} {}",

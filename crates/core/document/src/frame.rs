@@ -162,9 +162,10 @@ pub(crate) fn class(severity: Severity) -> &'static str {
 impl Head {
     pub(crate) fn html(&self) -> String {
         let heading = if self.is_part { "h2" } else { "h1" };
-        let verdict = match self.is_name_first {
-            true => self.verdict.clone(),
-            false => capitalized(&self.verdict),
+        let verdict = if self.is_name_first {
+            self.verdict.clone()
+        } else {
+            capitalized(&self.verdict)
         };
         let mut out = format!(
             "<header><{heading}>{}</{heading}>\n{}{}\n",

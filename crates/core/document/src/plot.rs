@@ -82,9 +82,10 @@ impl Plot {
                 series.points.iter().max_by(order)?,
             ]
             .map(|point| (chart.y.text)(point.y));
-            Some(match low == high {
-                true => format!("{} {low}", series.name),
-                false => format!("{} {low} to {high}", series.name),
+            Some(if low == high {
+                format!("{} {low}", series.name)
+            } else {
+                format!("{} {low} to {high}", series.name)
             })
         });
         let ends: Vec<String> = ends.take(SERIES_SAID).collect();
@@ -148,9 +149,10 @@ impl Plot {
             Slot {
                 from,
                 to,
-                name: match from == to {
-                    true => first,
-                    false => format!("{first} to {last}"),
+                name: if from == to {
+                    first
+                } else {
+                    format!("{first} to {last}")
                 },
                 cells: cells
                     .map(|(chart, series)| chart.cell(series, from, to))

@@ -346,9 +346,10 @@ impl Table {
                     (true, _) => " class=\"words whole\"",
                 };
                 let class = format!("{whole}{label}{heat}");
-                out += &match cell.is_marked {
-                    true => format!("<td{class}><strong>*{text}</strong></td>"),
-                    false => format!("<td{class}>{text}</td>"),
+                out += &if cell.is_marked {
+                    format!("<td{class}><strong>*{text}</strong></td>")
+                } else {
+                    format!("<td{class}>{text}</td>")
                 };
             }
 

@@ -74,9 +74,10 @@ impl FromStr for PortRange {
 
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_range() {
-            true => write!(f, "{}-{}", self.first, self.last),
-            false => self.first.fmt(f),
+        if self.is_range() {
+            write!(f, "{}-{}", self.first, self.last)
+        } else {
+            self.first.fmt(f)
         }
     }
 }

@@ -191,9 +191,12 @@ fn completions(args: &CompletionArgs, program: Command) -> String {
         CompletedProgram::Linerate => (program, "linerate"),
         // Placeholders such as SCOPE:KEY=N have a meaning in the specifications of zsh.
         CompletedProgram::Iperf3 => (
-            iperf3::man::command().mut_args(|option| match option.get_action().takes_values() {
-                true => option.value_name("VALUE"),
-                false => option,
+            iperf3::man::command().mut_args(|option| {
+                if option.get_action().takes_values() {
+                    option.value_name("VALUE")
+                } else {
+                    option
+                }
             }),
             "iperf3",
         ),

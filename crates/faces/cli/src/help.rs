@@ -66,17 +66,16 @@ pub(crate) fn with_exit_codes(command: Command) -> Command {
 fn completed(command: Command, path: &str) -> Command {
     let after = command.get_after_help().map(ToString::to_string);
     let after = after.unwrap_or_default();
-    let command = match after.contains("Exit codes") {
-        true => command,
-        false => {
-            let own = CODES.iter().find(|(of, _)| path.starts_with(of));
-            let codes = own.map_or(USUAL, |(_, codes)| codes);
-            command.after_help(
-                format!("{after}\n\nExit codes: {codes}")
-                    .trim_start()
-                    .to_owned(),
-            )
-        }
+    let command = if after.contains("Exit codes") {
+        command
+    } else {
+        let own = CODES.iter().find(|(of, _)| path.starts_with(of));
+        let codes = own.map_or(USUAL, |(_, codes)| codes);
+        command.after_help(
+            format!("{after}\n\nExit codes: {codes}")
+                .trim_start()
+                .to_owned(),
+        )
     };
 
     command.mut_subcommands(|subcommand| {
@@ -135,9 +134,10 @@ fn paragraph(text: &str, columns: usize) -> String {
     for (term, meaning) in &rows {
         let is_beside = !meaning.is_empty() && (fits || term_chars <= TERM_CHARS_MAX);
         let indent = if is_beside { meaning_column } else { INDENT };
-        out += &match is_beside {
-            true => format!("\n  {term:<term_chars$}  "),
-            false => format!("\n  {term}"),
+        out += &if is_beside {
+            format!("\n  {term:<term_chars$}  ")
+        } else {
+            format!("\n  {term}")
         };
 
         let lines = match meaning.as_str() {
@@ -146,9 +146,10 @@ fn paragraph(text: &str, columns: usize) -> String {
         };
         for (number, line) in lines.iter().enumerate() {
             // Writing to a string does not fail.
-            let _ = match is_beside && number == 0 {
-                true => write!(out, "{line}"),
-                false => write!(out, "\n{:indent$}{line}", ""),
+            let _ = if is_beside && number == 0 {
+                write!(out, "{line}")
+            } else {
+                write!(out, "\n{:indent$}{line}", "")
             };
         }
     }

@@ -48,13 +48,14 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: TimeRa
     };
     let warm_up = warm_up_ns(trial) as f64 / 1e9;
 
-    let axis = || match last < LONG_S {
-        true => {
+    let axis = || {
+        if last < LONG_S {
             Axis::linear("time", |s| format!("{} s", (s * 1e3).round() / 1e3)).between(first, last)
+        } else {
+            Axis::linear("time", clock)
+                .at(round_times(first, last))
+                .between(first, last)
         }
-        false => Axis::linear("time", clock)
-            .at(round_times(first, last))
-            .between(first, last),
     };
     let panels = [
         throughput(trial, stretch),

@@ -59,9 +59,10 @@ pub(super) fn summary(records: &[RunRecord], product: ProductReport) -> Document
     let mut blocks = overview(records, product);
     for record in shown(records) {
         let title = title(record, product, " to ");
-        blocks.push(match is_one {
-            true => Block::Title(title),
-            false => Block::Heading(title),
+        blocks.push(if is_one {
+            Block::Title(title)
+        } else {
+            Block::Heading(title)
         });
         blocks.extend(run(record, product));
     }

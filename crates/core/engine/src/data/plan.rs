@@ -83,9 +83,10 @@ pub(crate) fn plan(facts: &PlanFacts) -> ThreadPlan {
     let takes_turns = is_one_each_way && cpus == 1 && !facts.has_rate;
 
     let has_sender_each = facts.makes_short_calls && facts.sent <= STREAMS_WITH_SENDER_EACH_MAX;
-    let senders_max = match has_sender_each {
-        true => STREAMS_WITH_SENDER_EACH_MAX,
-        false => SENDERS_PER_CPU * cpus,
+    let senders_max = if has_sender_each {
+        STREAMS_WITH_SENDER_EACH_MAX
+    } else {
+        SENDERS_PER_CPU * cpus
     };
     let many_streams = facts.sent > STREAMS_PER_FREE_SENDER * senders_max;
     // Pacing timers (tcp_pace_kick in net/ipv4/tcp_output.c) interrupt the CPUs that receivers run

@@ -173,12 +173,13 @@ impl HopTrace {
         // The other end has one address.
         let last = self.end_ttl.map_or(self.last_answered(), |end| end - 1);
         if ttl > last {
-            self.step = match flow < OTHER_FLOWS {
-                true => Step::Branches {
+            self.step = if flow < OTHER_FLOWS {
+                Step::Branches {
                     flow: flow + 1,
                     ttl: 1,
-                },
-                false => Step::Measure { ttl: 1 },
+                }
+            } else {
+                Step::Measure { ttl: 1 }
             };
             return None;
         }

@@ -49,13 +49,14 @@ impl Logins {
         // The file is read for every login, so that a change needs no restart. One that cannot be
         // read has no users.
         let check = move |login: Login| CheckedLogin {
-            outcome: match login.is_locked_out {
-                true => Err(Refusal::LockedOut),
-                false => check_password(
+            outcome: if login.is_locked_out {
+                Err(Refusal::LockedOut)
+            } else {
+                check_password(
                     &login.user,
                     &login.password,
                     &read_text(&users_file).unwrap_or_default(),
-                ),
+                )
             },
             login,
         };

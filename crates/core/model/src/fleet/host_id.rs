@@ -45,15 +45,16 @@ impl FromStr for HostId {
             && !text.starts_with('-')
             && text.bytes().all(is_allowed)
             && text.bytes().any(|byte| byte != b'.');
-        match is_id {
-            true => Ok(Self(text.into())),
+        if is_id {
+            Ok(Self(text.into()))
+        } else {
             // The text may come from another host.
-            false => Err(HostIdError(
+            Err(HostIdError(
                 text.chars()
                     .take(LENGTH_MAX + 1)
                     .flat_map(char::escape_default)
                     .collect(),
-            )),
+            ))
         }
     }
 }

@@ -350,9 +350,10 @@ impl FrameReader {
 
         frame.read += taken.len() as u64;
         // Text of a server is no payload of the test.
-        match is_control || self.is_of_server && is_message_kept {
-            true => 0,
-            false => taken.len() as u64,
+        if is_control || self.is_of_server && is_message_kept {
+            0
+        } else {
+            taken.len() as u64
         }
     }
 

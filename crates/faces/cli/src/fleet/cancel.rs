@@ -33,13 +33,14 @@ impl CancelArgs {
             }
         };
 
-        let mut text = match confirmed.is_empty() && unconfirmed.is_empty() {
-            true => format!("run {} cancelled before its first round\n", run.short()),
-            false => format!(
+        let mut text = if confirmed.is_empty() && unconfirmed.is_empty() {
+            format!("run {} cancelled before its first round\n", run.short())
+        } else {
+            format!(
                 "run {} cancelled; end confirmed by: {}\n",
                 run.short(),
                 hosts(&confirmed)
-            ),
+            )
         };
         if !unconfirmed.is_empty() {
             text += &format!("not confirmed by: {}\n", hosts(&unconfirmed));

@@ -42,9 +42,10 @@ fn is_own(host: &str, local: SocketAddr, host_name: &str) -> bool {
         Some(inner) => inner.parse() == Ok(local.ip()),
         None => local.is_ipv4() && name.parse() == Ok(local.ip()),
     };
-    let (own, given) = match local.ip().is_loopback() {
-        true => ("localhost", name),
-        false => (first_label(host_name), first_label(name)),
+    let (own, given) = if local.ip().is_loopback() {
+        ("localhost", name)
+    } else {
+        (first_label(host_name), first_label(name))
     };
     is_address || (!own.is_empty() && given.eq_ignore_ascii_case(own))
 }

@@ -254,14 +254,15 @@ impl<'a> Network<'a> {
     }
 
     fn judged(&mut self, failure: &Failure) -> RunError {
-        let reason = match is_one_of(failure, &[ErrorCode::Connect]) {
-            true => connect_failure(
+        let reason = if is_one_of(failure, &[ErrorCode::Connect]) {
+            connect_failure(
                 &failure.to_string(),
                 &self.spec.host,
                 self.port.unwrap_or(self.spec.port.first),
                 TEST_SERVER,
-            ),
-            false => failure.to_string(),
+            )
+        } else {
+            failure.to_string()
         };
         let is_hopeless = is_one_of(
             failure,

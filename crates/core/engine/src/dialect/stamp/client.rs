@@ -103,9 +103,10 @@ impl Session {
                 continue;
             }
 
-            let until_ns = match is_sending {
-                true => next_ns,
-                false => next_ns.saturating_add(clock::as_ns(ANSWER_MAX)),
+            let until_ns = if is_sending {
+                next_ns
+            } else {
+                next_ns.saturating_add(clock::as_ns(ANSWER_MAX))
             };
             let is_complete = self.answered == self.sender.probes().len();
             if !is_sending && (is_complete || now_ns >= until_ns) {

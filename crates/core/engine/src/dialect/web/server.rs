@@ -195,9 +195,10 @@ impl WebServer {
         }
 
         if !self.policy.may_test {
-            return Some(match is_status {
-                true => Status::refusal(),
-                false => response::line("403 Forbidden", "This server tests no browsers."),
+            return Some(if is_status {
+                Status::refusal()
+            } else {
+                response::line("403 Forbidden", "This server tests no browsers.")
             });
         }
 

@@ -30,9 +30,10 @@ fn chars(member: &str, text: &str, max: usize) -> Result<(), Fault> {
         return Err(Fault::new(member, format!("longer than {max} characters")));
     }
 
-    match text.chars().any(char::is_control) {
-        true => Err(Fault::new(member, "contains a control character")),
-        false => Ok(()),
+    if text.chars().any(char::is_control) {
+        Err(Fault::new(member, "contains a control character"))
+    } else {
+        Ok(())
     }
 }
 

@@ -86,9 +86,10 @@ impl WorkerPool {
     fn follow_incoming_cpus(&mut self, incoming_cpus: impl Fn(StreamRole) -> Vec<u32>) {
         if self.receivers.active() > 1 || self.receivers.can_grow() {
             let cpus = incoming_cpus(StreamRole::Receiver);
-            let wanted = match arrives_on_all(&self.cpus, &cpus) {
-                true => self.plan.receivers_on_all_cpus,
-                false => cpus.len().min(self.cpus.len()),
+            let wanted = if arrives_on_all(&self.cpus, &cpus) {
+                self.plan.receivers_on_all_cpus
+            } else {
+                cpus.len().min(self.cpus.len())
             };
             let wanted = wanted.min(self.receivers.active_max());
             let found = &mut self.checks.receivers;

@@ -411,9 +411,10 @@ impl WakeLateness {
     /// A wait ended that much too late. The median rises with a later one as much as it falls with
     /// others.
     fn note(&mut self, late_ns: u64) {
-        self.median_ns = match late_ns > self.median_ns {
-            true => (self.median_ns + Self::STEP_NS).min(*SPIN_MAX_NS.end()),
-            false => self.median_ns.saturating_sub(Self::STEP_NS),
+        self.median_ns = if late_ns > self.median_ns {
+            (self.median_ns + Self::STEP_NS).min(*SPIN_MAX_NS.end())
+        } else {
+            self.median_ns.saturating_sub(Self::STEP_NS)
         };
     }
 

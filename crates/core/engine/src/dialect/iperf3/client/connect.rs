@@ -103,12 +103,15 @@ pub(super) fn first_free(
         introduced(spec, interrupts)
     };
     let connected = ports.first_free(attempt, |unconnected| unconnected.is_taken);
-    connected.map_err(|Unconnected { failure, is_taken }| match is_taken {
-        true => Failure {
-            message: format!("ports {ports}: {failure}"),
-            ..failure
-        },
-        false => failure,
+    connected.map_err(|Unconnected { failure, is_taken }| {
+        if is_taken {
+            Failure {
+                message: format!("ports {ports}: {failure}"),
+                ..failure
+            }
+        } else {
+            failure
+        }
     })
 }
 

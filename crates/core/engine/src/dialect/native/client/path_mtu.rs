@@ -291,9 +291,10 @@ impl SizeTest<'_, '_> {
             (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
                 // A middlebox that cuts datagrams delivers them, but not whole.
                 let is_whole = answer.bytes == payload_bytes;
-                Some(match is_whole {
-                    true => ProbeOutcome::Arrived { tos: answer.tos },
-                    false => ProbeOutcome::Lost,
+                Some(if is_whole {
+                    ProbeOutcome::Arrived { tos: answer.tos }
+                } else {
+                    ProbeOutcome::Lost
                 })
             }
             (DatagramType::SizeProbe, _) if direction == PathDirection::Down => {

@@ -90,9 +90,10 @@ impl OpeningStream {
         epoll: &Epoll,
     ) -> io::Result<bool> {
         if !is_ready {
-            return match Instant::now() < self.end {
-                true => Ok(false),
-                false => Err(ErrorKind::TimedOut.into()),
+            return if Instant::now() < self.end {
+                Ok(false)
+            } else {
+                Err(ErrorKind::TimedOut.into())
             };
         }
 

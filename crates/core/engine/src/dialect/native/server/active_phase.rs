@@ -53,15 +53,16 @@ impl ActivePhase {
         read_drops: Option<HostDropsReader>,
     ) -> Result<Self, EngineError> {
         let has_load = !spec.kind.load_directions().is_empty();
-        let load = match has_load {
-            true => Some(LoadRun::new(
+        let load = if has_load {
+            Some(LoadRun::new(
                 &spec,
                 quota.clone(),
                 Endpoint::Server,
                 peer,
                 reporter,
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
 
         let counts_drops = spec.direction.is_some() || spec.kind == PhaseKind::Cps;

@@ -98,11 +98,12 @@ impl Session {
         );
 
         let needs_udp = spec.probe_flows > 0 || spec.direction.is_some();
-        let udp = match needs_udp {
-            true => server
+        let udp = if needs_udp {
+            server
                 .udp
-                .open(NAME, &shared.context.spec.local, server.listeners.address()),
-            false => Ok(()),
+                .open(NAME, &shared.context.spec.local, server.listeners.address())
+        } else {
+            Ok(())
         };
         match (opened, udp) {
             (Ok(phase), Ok(())) => {
@@ -125,9 +126,10 @@ impl Session {
             return Err(("kind", format!("{} was not announced", spec.kind.name())));
         }
 
-        let (what, announced) = match spec.kind.has_transactions() {
-            true => ("connections", self.connections_max),
-            false => ("streams", hello.streams_max),
+        let (what, announced) = if spec.kind.has_transactions() {
+            ("connections", self.connections_max)
+        } else {
+            ("streams", hello.streams_max)
         };
         if spec.streams_max > announced {
             return Err((

@@ -38,12 +38,11 @@ impl Session {
             return self.input(Input::ProofChecked(Some(own_proof)));
         }
 
-        let (cause, explanation) = match is_locked_out {
-            true => (Refusal::LockedOut.label(), Refusal::LockedOut.to_string()),
-            false => {
-                shared.logins.guard.note_failure(address, now);
-                (WRONG_TOKEN, wrong_token(known, token_name))
-            }
+        let (cause, explanation) = if is_locked_out {
+            (Refusal::LockedOut.label(), Refusal::LockedOut.to_string())
+        } else {
+            shared.logins.guard.note_failure(address, now);
+            (WRONG_TOKEN, wrong_token(known, token_name))
         };
         self.refusal = Some((
             now + refusal_delay(Duration::ZERO),
