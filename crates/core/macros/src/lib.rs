@@ -20,15 +20,17 @@ pub fn stored(traits: TokenStream, item: TokenStream) -> TokenStream {
     output
 }
 
-/// Leaves the fields out of the text that are `None`.
+/// Leaves the fields out of the text that are `None`, and empty ones of the types of the argument:
+/// `#[sparse(Vec)]`.
 ///
 /// A field with a `serde` attribute of its own is written as that one says.
 #[proc_macro_attribute]
-pub fn sparse(_: TokenStream, item: TokenStream) -> TokenStream {
-    with_optional_fields(item)
+pub fn sparse(types: TokenStream, item: TokenStream) -> TokenStream {
+    let types: Vec<String> = types.into_iter().map(|token| token.to_string()).collect();
+    with_optional_fields(item, &types)
 }
 
-fn with_optional_fields(item: TokenStream) -> TokenStream {
+fn with_optional_fields(item: TokenStream, types: &[String]) -> TokenStream {
     let mut output = TokenStream::new();
     // Everything since the last comma: a field from its attributes on.
     let mut field = Vec::new();
@@ -36,18 +38,16 @@ fn with_optional_fields(item: TokenStream) -> TokenStream {
         match token {
             // The fields of a struct, and those of a variant within the body of an enum.
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                let body = Group::new(Delimiter::Brace, with_optional_fields(body.stream()));
-                field.push(body.into());
+                let fields = with_optional_fields(body.stream(), types);
+                field.push(Group::new(Delimiter::Brace, fields).into());
             }
             TokenTree::Punct(comma) if comma.as_char() == ',' => {
                 field.push(comma.into());
                 output.extend(field.drain(..));
             }
             token => {
-                if is_option(&field, &token) && !has_serde(&field) {
-                    output.extend(tokens(
-                        "#[serde(default, skip_serializing_if = \"Option::is_none\")]",
-                    ));
+                if begins_type(&field) && !has_serde(&field) {
+                    output.extend(omission(&token.to_string(), types));
                 }
 
                 field.push(token);
@@ -59,14 +59,12 @@ fn with_optional_fields(item: TokenStream) -> TokenStream {
     output
 }
 
-/// True if a token begins the type of an optional field: `name: Option`.
-fn is_option(field: &[TokenTree], token: &TokenTree) -> bool {
+/// True if the next token begins the type of a field: it follows `name:`.
+fn begins_type(field: &[TokenTree]) -> bool {
     let [.., TokenTree::Ident(_), TokenTree::Punct(colon)] = field else {
         return false;
     };
-    colon.as_char() == ':'
-        && colon.spacing() == Spacing::Alone
-        && matches!(token, TokenTree::Ident(name) if name.to_string() == "Option")
+    colon.as_char() == ':' && colon.spacing() == Spacing::Alone
 }
 
 fn has_serde(field: &[TokenTree]) -> bool {
@@ -78,6 +76,17 @@ fn has_serde(field: &[TokenTree]) -> bool {
         attribute.delimiter() == Delimiter::Bracket
             && name.is_some_and(|name| name.to_string() == "serde")
     })
+}
+
+/// The attribute of a field whose type begins with a name.
+fn omission(name: &str, types: &[String]) -> Option<TokenStream> {
+    let is_absent = match name {
+        "Option" => "is_none",
+        _ if types.iter().any(|listed| listed == name) => "is_empty",
+        _ => return None,
+    };
+    let attribute = format!("#[serde(default, skip_serializing_if = \"{name}::{is_absent}\")]");
+    Some(tokens(&attribute))
 }
 
 fn tokens(text: &str) -> TokenStream {

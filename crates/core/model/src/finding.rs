@@ -284,7 +284,7 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 }
 
 /// The one sentence at the top.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct Verdict {
     /// Name of the verdict: the limit that was found, `unknown`, or `no-load`.
@@ -301,7 +301,6 @@ pub struct Verdict {
     /// intervals.
     pub share_of_time_percent: Option<u32>,
     /// Limits over time, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<LimitPeriod>,
 }
 

@@ -43,6 +43,7 @@ pub mod stream;
 pub mod summary;
 pub mod sweep;
 mod tcp_interval;
+mod text;
 pub mod two_sample;
 pub mod units;
 pub mod words;

@@ -3,7 +3,7 @@
 use linerate_macros::{sparse, stored};
 
 /// The CPUs of one end of a test.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct Placement {
     /// Name of the host in the diagnosis.
@@ -19,18 +19,16 @@ pub struct Placement {
     /// Receive soft interrupts (NET_RX) of the whole host.
     pub softirq: CpuShares,
     /// Which of these CPUs share a core, a cache or a node.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<SharedCpus>,
 }
 
 /// Distribution of work over CPUs.
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct CpuShares {
     /// CPUs with their part of the work, the largest first; CPUs below 1 % are left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<CpuShare>,
     /// Why the distribution is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }
 

@@ -56,7 +56,7 @@ pub enum CellOutcome {
 }
 
 /// Result of one test.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct Measurement {
     /// Payload that the sink received, in bit/s.
@@ -75,7 +75,6 @@ pub struct Measurement {
     /// When it was to start and when it did; absent where the start was not agreed.
     pub start: Option<StartTimes>,
     /// Why its values need care.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<CellFlag>,
 }
 

@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
+
+use crate::text::stored_as_text;
 
 /// Name of a host: 1 to 63 characters of `[A-Za-z0-9_.-]`, the first of which is no `-`, and not
 /// dots alone: directories have these names. A copy shares the text.
@@ -59,30 +60,7 @@ impl FromStr for HostId {
     }
 }
 
-impl Serialize for HostId {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for HostId {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for HostId {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "HostId".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,62}$" })
-    }
-}
+stored_as_text!(HostId, { "type": "string", "pattern": "^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,62}$" });
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,12 @@
 //! A run of a fleet in its record.
 
-use linerate_macros::stored;
+use linerate_macros::{sparse, stored};
 use serde_json::Value;
 
 use super::{FleetReport, HostId, PlanHash};
 
 /// Data of a fleet run only. Its cells with a result are trials.
+#[sparse(Vec)]
 #[stored]
 pub struct FleetRun {
     /// Identity of the plan.
@@ -13,10 +14,8 @@ pub struct FleetRun {
     /// Inputs of the plan: the hosts, and the options of the command line.
     pub inputs: Value,
     /// Result, and the cells without one; absent of a run that did not end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<FleetReport>>,
     /// Hosts that did not confirm the end of their tests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfirmed: Vec<HostId>,
 }
 

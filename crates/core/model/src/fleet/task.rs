@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use linerate_macros::stored;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use super::HostId;
+use crate::text::stored_as_text;
 
 /// Digits of a hash.
 const HASH_DIGITS: usize = 32;
@@ -123,28 +123,7 @@ macro_rules! hash_id {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
-
-        #[cfg(feature = "schema")]
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}$" })
-            }
-        }
+        stored_as_text!($name, { "type": "string", "pattern": "^[0-9a-f]{32}$" });
     };
 }
 

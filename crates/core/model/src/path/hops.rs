@@ -7,17 +7,16 @@ use linerate_macros::{sparse, stored};
 use super::PathDirection;
 
 /// Answers from one distance, as one end received them during a phase.
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct HopAnswers {
     /// Time to live of the probes: 1 is the next router.
     pub ttl: u8,
     /// Senders of the answers to the probes of the first flow, in the order in which they were
     /// seen, at most four. More than one means that the path changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<IpAddr>,
     /// Senders of the answers to probes of other flows, at most four: another one means that
     /// routers distribute flows over several paths.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_flows: Vec<IpAddr>,
     /// The other end itself answered.
     #[serde(default)]
@@ -25,14 +24,11 @@ pub struct HopAnswers {
     /// Probes that were answered, or whose answer was awaited long enough.
     pub sent: u32,
     /// Round trip of each answer, ns, at most [`HopAnswers::ANSWERS_MAX`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rtt_ns: Vec<u64>,
     /// MPLS labels with which the probe reached the router (RFC 4950), outermost first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mpls_labels: Vec<u32>,
     /// TOS bytes of probes: as sent, and as the router quotes them. Empty without `CAP_NET_RAW`, at
     /// most four.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tos: Vec<(u8, u8)>,
 }
 
@@ -42,7 +38,7 @@ impl HopAnswers {
 }
 
 /// A hop of the path, from one end.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct Hop {
     /// Number of the hop: 1 is the next router.
@@ -52,7 +48,6 @@ pub struct Hop {
     /// Its name in the DNS, where names are wanted.
     pub name: Option<String>,
     /// Senders of answers to the probes of other flows: the path has branches here.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_flows: Vec<IpAddr>,
     /// It is the other end.
     #[serde(default)]
@@ -68,11 +63,9 @@ pub struct Hop {
     /// Largest packet that the router forwards, in bytes with the IP header, where it reported one.
     pub mtu_bytes: Option<u32>,
     /// MPLS labels with which probes reached it, outermost first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mpls_labels: Vec<u32>,
     /// TOS bytes of probes: as sent, and as the router quotes them. Empty where the tracing end had
     /// no `CAP_NET_RAW`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tos: Vec<(u8, u8)>,
 }
 

@@ -1,6 +1,6 @@
 //! Steering of a load while it runs.
 
-use linerate_macros::stored;
+use linerate_macros::{sparse, stored};
 
 use super::{Confidence, LoadSample};
 
@@ -48,6 +48,7 @@ pub trait RateControl {
 }
 
 /// Control of a load, and the part of it that counts.
+#[sparse(Vec)]
 #[stored(Eq)]
 pub struct LoadOutcome {
     /// Confidence of its rate and delays.
@@ -57,12 +58,10 @@ pub struct LoadOutcome {
     /// Streams per direction at the end.
     pub streams: u32,
     /// Part with one stream, without its slow start; absent where the load began with several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single: Option<LoadWindow>,
     /// Part over which rate and delays count.
     pub window: LoadWindow,
     /// Where the load differs from what was planned: `max-bytes`, `stream-lost`, `interrupted`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
 }
 

@@ -28,7 +28,7 @@ pub struct RateCeiling {
 }
 
 /// Load in one or both directions.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct LoadPhase {
     /// `down`, `up` or `both`.
@@ -36,7 +36,6 @@ pub struct LoadPhase {
     /// How far its values can be trusted.
     pub confidence: Confidence,
     /// Where the method differs from the draft.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
     /// Streams per direction at the end.
     pub streams: u32,
@@ -79,20 +78,15 @@ pub struct LoadPhase {
     /// Echo within the streams of the load.
     pub in_band: Option<Delay>,
     /// UDP probes of further DSCPs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_dscp: Vec<(u8, Delay)>,
     /// Streams at this end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stream_info: Vec<StreamTotals>,
     /// Subflows of Multipath TCP.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subflows: Vec<SubflowRow>,
     /// Load over time, of the receiver of each direction.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<LoadSample>,
     /// Round trips of UDP probes over time: ns since the start of the phase, ns; lost ones are
     /// absent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rtt_series: Vec<(u64, Option<i64>)>,
     /// CPU time of both processes per second of the phase: this end, the other end.
     pub cpu_cores: Option<(f64, Option<f64>)>,

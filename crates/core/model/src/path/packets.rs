@@ -15,13 +15,12 @@ pub struct PathMtu {
 }
 
 /// What becomes of marks in the IP header.
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct Marks {
     /// Per direction and DSCP sent: what arrived.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dscp: Vec<(PathDirection, u8, u8)>,
     /// Per direction.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecn: Vec<(PathDirection, EcnTreatment)>,
 }
 

@@ -141,19 +141,16 @@ pub struct LossByPlace {
 }
 
 /// Measurements of one end in a phase.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct EndpointPhase {
     /// Length of the phase at this end in ns.
     pub elapsed_ns: u64,
     /// Load over time, on a grid of 100 ms, at most 6,000 samples.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<LoadSample>,
     /// Streams of the load.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamTotals>,
     /// Subflows of its Multipath TCP connections at the end of the phase.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subflows: Vec<super::SubflowRow>,
     /// Datagrams that this end sent.
     #[serde(default)]
@@ -207,10 +204,8 @@ pub struct EndpointPhase {
     #[serde(default)]
     pub cpu_ns: u64,
     /// Answers of the hops of the path, from this end, by distance.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopAnswers>,
     /// Failures of parts of it, one sentence each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ use super::{Delay, Profile};
 pub const PATH_SCHEMA: &str = "linerate.path/1";
 
 /// How good a path is, and between whom. Absent values have a reason in [`PathReport::absent`].
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct PathReport {
     /// Always [`PATH_SCHEMA`].
@@ -55,16 +55,12 @@ pub struct PathReport {
     /// What only a STAMP session shows.
     pub stamp: Option<StampResult>,
     /// Under load.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<LoadPhase>,
     /// Paced datagrams, by direction.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datagrams: Vec<Datagrams>,
     /// Requests and responses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transactions: Vec<Transactions>,
     /// Ladders of connections or datagrams per second, and capacity.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladders: Vec<RateLadder>,
     /// By how much the load delays others.
     pub grade: Option<Grade>,
@@ -101,7 +97,7 @@ pub enum PathState {
 }
 
 /// Delays without load.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct IdleDelays {
     /// Round trip of UDP probes, or of what [`PathReport::grade`] names.
@@ -121,7 +117,6 @@ pub struct IdleDelays {
     /// Round trips per minute.
     pub rpm: Option<f64>,
     /// Round trips over time, as those of [`LoadPhase::rtt_series`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rtt_series: Vec<(u64, Option<i64>)>,
 }
 

@@ -5,7 +5,7 @@ use linerate_macros::{sparse, stored};
 use crate::snapshot::Snapshot;
 
 /// Which program made a run.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct Origin {
     /// Its name: `linerate`, `iperf3`, `iperf`.
@@ -13,14 +13,13 @@ pub struct Origin {
     /// Its version.
     pub version: Option<String>,
     /// The command line as typed, without passwords and tokens.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
     /// Where it was imported from; absent of a run that was recorded.
     pub imported: Option<Import>,
 }
 
 /// The document a run was imported from.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct Import {
     /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`.
@@ -32,12 +31,11 @@ pub struct Import {
     /// Equal for every report of one test by one end, also when it is cut off.
     pub key: Option<String>,
     /// Facts that were not read, with the reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 /// Between which hosts a run was made.
-#[sparse]
+#[sparse(Vec)]
 #[stored(Default, Eq)]
 pub struct RunPath {
     /// Hash of both hosts and the interfaces between them; equal for all runs of one path.
@@ -50,7 +48,6 @@ pub struct RunPath {
     /// The server as the user named it.
     pub server: Option<String>,
     /// Addresses of the data, client first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
 }
 

@@ -260,21 +260,18 @@ pub enum Detail {
 }
 
 /// Everything of a throughput test but its intervals, which are series.
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct TestDetail {
     /// Who tested what with whom; of a test that failed before it was agreed, what was planned.
     pub header: TestHeader,
     /// The streams.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<Stream>,
     /// Data paths.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_paths: Vec<DataPath>,
     /// Counts of each end; absent of a test that failed before its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// Its events in order; those that are members of the trial by reference.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<TestStep>,
 }
 

@@ -299,6 +299,7 @@ pub struct FailedLevel {
 }
 
 /// One level and the medians of its runs.
+#[sparse(Vec)]
 #[stored(Default)]
 pub struct Level {
     /// As on a command line, `auto` for what the system chooses.
@@ -308,12 +309,10 @@ pub struct Level {
     /// Median in the unit of the objective.
     pub median: f64,
     /// Lowest and highest run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<Interval>,
     /// Runs with a result.
     pub runs: usize,
     /// Why others have none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
     /// Medians of the metrics.
     pub metrics: RunMetrics,
