@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Lets a number of messages pass per period and counts the others.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LogRateLimit {
     begun: Option<Instant>,
     passed: u32,
@@ -14,22 +14,7 @@ pub struct LogRateLimit {
 const MESSAGES: u32 = 50;
 const PERIOD: Duration = Duration::from_secs(10);
 
-impl Default for LogRateLimit {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl LogRateLimit {
-    /// Lets a burst pass first.
-    pub fn new() -> Self {
-        Self {
-            begun: None,
-            passed: 0,
-            held_back: 0,
-        }
-    }
-
     /// True if a message may pass.
     pub fn passes(&mut self, now: Instant) -> bool {
         if self
@@ -66,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_flood_becomes_a_number() {
-        let (mut gate, now) = (LogRateLimit::new(), Instant::now());
+        let (mut gate, now) = (LogRateLimit::default(), Instant::now());
         let passed = (0..1000).filter(|_| gate.passes(now)).count();
         assert_eq!(passed, MESSAGES as usize);
         assert_eq!(gate.take_held_back(now), None, "the flood may continue");

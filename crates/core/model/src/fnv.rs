@@ -18,17 +18,13 @@ pub fn fnv64(bytes: &[u8]) -> u64 {
 pub struct Fnv128(u128);
 
 impl Default for Fnv128 {
+    /// The hash of no bytes.
     fn default() -> Self {
-        Self::new()
+        Self(BASIS_128)
     }
 }
 
 impl Fnv128 {
-    /// The hash of no bytes.
-    pub fn new() -> Self {
-        Self(BASIS_128)
-    }
-
     /// Adds bytes.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
@@ -65,7 +61,7 @@ mod tests {
         assert_eq!(fnv64(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv64(b"foobar"), 0x8594_4171_f739_67e8);
 
-        let wide = |text: &str| Fnv128::new().bytes(text.as_bytes()).value();
+        let wide = |text: &str| Fnv128::default().bytes(text.as_bytes()).value();
         assert_eq!(wide(""), BASIS_128);
         assert_eq!(wide("a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
         assert_eq!(wide("foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);

@@ -69,8 +69,8 @@ pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
 pub fn log_reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
     Box::new(LogReporter {
         log: Log { options, output },
-        flood: LogRateLimit::new(),
-        warnings: LogRateLimit::new(),
+        flood: LogRateLimit::default(),
+        warnings: LogRateLimit::default(),
         progress: Progress::default(),
     })
 }

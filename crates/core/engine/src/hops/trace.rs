@@ -91,18 +91,6 @@ const ADDRESSES_MAX: usize = 4;
 const TOS_MAX: usize = 4;
 
 impl HopTrace {
-    /// A trace that has found nothing yet.
-    pub(super) fn new() -> Self {
-        Self {
-            hops: vec![HopState::default(); usize::from(TTL_MAX)],
-            end_ttl: None,
-            step: Step::Discover,
-            next_ns: 0,
-            sequence: 0,
-            in_flight: VecDeque::new(),
-        }
-    }
-
     /// Begins the measurement of a phase: answers so far are dropped, the hops stay known.
     pub(super) fn begin_phase(&mut self) {
         self.in_flight.clear();
@@ -329,7 +317,14 @@ impl HopTrace {
 
 impl Default for HopTrace {
     fn default() -> Self {
-        Self::new()
+        Self {
+            hops: vec![HopState::default(); usize::from(TTL_MAX)],
+            end_ttl: None,
+            step: Step::Discover,
+            next_ns: 0,
+            sequence: 0,
+            in_flight: VecDeque::new(),
+        }
     }
 }
 
@@ -393,7 +388,7 @@ mod tests {
     }
 
     fn traced(network: &Network) -> Vec<HopAnswers> {
-        let mut trace = HopTrace::new();
+        let mut trace = HopTrace::default();
         trace.begin_phase();
         run(&mut trace, network, 6_000 * MS);
         trace.answers()
@@ -438,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_path_without_any_answer_is_given_up_after_eight_hops() {
-        let mut trace = HopTrace::new();
+        let mut trace = HopTrace::default();
         trace.begin_phase();
         let network = Network {
             end: 40,
@@ -452,7 +447,7 @@ mod tests {
 
     #[test]
     fn a_router_that_quotes_no_payload_is_known_by_its_address() {
-        let mut trace = HopTrace::new();
+        let mut trace = HopTrace::default();
         trace.begin_phase();
         let network = |quotes_payload| Network {
             end: 3,
@@ -471,7 +466,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_no_probe_in_flight_changes_nothing() {
-        let mut trace = HopTrace::new();
+        let mut trace = HopTrace::default();
         trace.begin_phase();
         let probe = trace.poll(0).expect("the first hop");
         let forged = |flow, sequence| HopAnswer {

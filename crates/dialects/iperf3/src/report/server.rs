@@ -20,7 +20,7 @@ pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReport
     Box::new(Reporter {
         options,
         output,
-        flood: LogRateLimit::new(),
+        flood: LogRateLimit::default(),
         intervals: RowBudget::new(),
     })
 }

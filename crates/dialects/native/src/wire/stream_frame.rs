@@ -173,11 +173,6 @@ impl FrameReader {
         }
     }
 
-    /// Bytes of the present data frame that have not arrived.
-    pub fn data_left(&self) -> u32 {
-        self.data_left
-    }
-
     fn take_head(&mut self, rest: &mut &[u8]) -> Result<Option<[u8; HEAD_LEN]>, FrameError> {
         // The position in the stream is lost for good after an error.
         if let Some(error) = self.ended {

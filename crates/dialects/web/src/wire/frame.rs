@@ -138,7 +138,7 @@ pub enum Message {
 }
 
 /// Resumable reader of one direction of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FrameReader {
     head: [u8; HEAD_BYTES_MAX],
     head_read: usize,
@@ -181,15 +181,8 @@ impl FrameReader {
     /// A reader that keeps messages of at most this length.
     pub fn keeping(kept_max: usize) -> Self {
         Self {
-            head: [0; HEAD_BYTES_MAX],
-            head_read: 0,
-            frame: None,
-            open: None,
-            message: Vec::new(),
-            control: Vec::new(),
             kept_max,
-            is_of_server: false,
-            failed: None,
+            ..Self::default()
         }
     }
 

@@ -64,7 +64,7 @@ impl FleetPlan {
         hosts.sort_unstable();
 
         // The number of the hosts separates the list from the texts that follow it in the hash.
-        let mut hash = Fnv128::new().number(hosts.len() as u128);
+        let mut hash = Fnv128::default().number(hosts.len() as u128);
         for host in &hosts {
             let rack = host.rack.as_deref().unwrap_or_default();
             // The flag separates a host without a rack from one in a rack without a name.
@@ -157,7 +157,7 @@ impl FleetPlan {
 
 /// Identity of a task of a plan.
 pub fn task_id(plan: PlanHash, task: &Task) -> TaskId {
-    let hash = Fnv128::new()
+    let hash = Fnv128::default()
         .number(plan.0)
         .text(task.source.as_str())
         .text(task.sink.as_str())

@@ -38,6 +38,7 @@ use turn_times::TurnTimes;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their
 /// connections came.
+#[derive(Default)]
 pub(crate) struct SessionRegistry {
     allow_split_address: bool,
     clients: BTreeMap<u64, Client>,
@@ -69,15 +70,7 @@ impl SessionRegistry {
     pub(crate) fn new(allow_split_address: bool) -> Self {
         Self {
             allow_split_address,
-            clients: BTreeMap::new(),
-            by_cookie: HashMap::new(),
-            logins: LoginGuard::default(),
-            stream_numbers: StreamNumbers::default(),
-            udp_queue: VecDeque::new(),
-            turn_times: TurnTimes::default(),
-            ready: BTreeSet::new(),
-            timers: Timers::default(),
-            work: AddressQueue::default(),
+            ..Self::default()
         }
     }
 
