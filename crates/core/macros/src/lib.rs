@@ -7,7 +7,8 @@ use proc_macro::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 /// Derives what every stored type has, and the traits of the argument: `#[stored(Copy, Eq)]`.
 ///
 /// Stored types are shown, cloned, compared, written and read. With the feature `schema` of their
-/// crate they have a JSON schema, too.
+/// crate they have a JSON schema, too. Variants are written in snake case, unless the enumeration
+/// has a `serde` attribute of its own.
 #[proc_macro_attribute]
 pub fn stored(traits: TokenStream, item: TokenStream) -> TokenStream {
     let derives = format!(
@@ -15,8 +16,13 @@ pub fn stored(traits: TokenStream, item: TokenStream) -> TokenStream {
          #[cfg_attr(feature = \"schema\", derive(::schemars::JsonSchema))]"
     );
     let mut output = tokens(&derives);
-    output.extend(item);
+    let item: Vec<TokenTree> = item.into_iter().collect();
+    let is_enum = item.iter().any(|token| token.to_string() == "enum");
+    if is_enum && !has_serde(&item) {
+        output.extend(tokens("#[serde(rename_all = \"snake_case\")]"));
+    }
 
+    output.extend(item);
     output
 }
 

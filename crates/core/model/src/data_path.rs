@@ -57,7 +57,6 @@ pub enum Method {
 
 /// The most that one system call hands over.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum PerCall {
     /// Bytes.
     Bytes(usize),

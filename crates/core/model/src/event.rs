@@ -18,7 +18,6 @@ use crate::summary::Summary;
 /// `Summary`, `PeerOutput`, and at last exactly one of `Finished` or `Failed`. A failure may come
 /// at any point; a `Summary` of the part that happened precedes it if the test had started.
 #[stored]
-#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Client: the control connection is established and the block length is known.
     ControlConnected(ControlConnected),
@@ -88,7 +87,6 @@ pub struct ControlConnected {
 
 /// Which end of a test this is.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Endpoint {
     /// The end that opened the control connection.
     #[default]
@@ -154,7 +152,6 @@ pub struct DelayedStart {
 
 /// A server's report, carried to the client.
 #[stored(Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum ServerOutput {
     /// Lines of text.
     Text(String),

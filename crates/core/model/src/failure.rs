@@ -6,7 +6,6 @@ use linerate_macros::stored;
 
 /// Whose doing it was; decides prefix and exit code of the dialects.
 #[stored(Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// Something failed here, or the peer broke the protocol.
     Error,

@@ -12,7 +12,6 @@ pub const DOCTOR_SCHEMA: &str = "linerate.doctor/1";
 
 /// Severity of a finding.
 #[stored(Copy, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Good to know; no fault.
     Info,
@@ -28,7 +27,6 @@ pub enum Severity {
 
 /// Confidence of a finding.
 #[stored(Copy, Eq, PartialOrd, Ord, Default)]
-#[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// An inference without a direct measurement, or totals since boot.
     #[default]

@@ -121,7 +121,6 @@ pub struct FrameCounts {
 
 /// Subject of a distribution.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum HistogramKind {
     /// One-way delays of datagrams.
     Datagrams,

@@ -44,7 +44,6 @@ pub struct Snapshot {
 
 /// Where the facts of a snapshot come from.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Read from the running kernel.
     #[default]
@@ -82,7 +81,6 @@ pub enum Fact {
 
 /// Confidence of a value.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "lowercase")]
 pub enum Quality {
     /// A number the kernel makes up for a device that has none, as the 10 Gbit/s of a veth pair.
     Nominal,

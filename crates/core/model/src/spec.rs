@@ -16,7 +16,6 @@ pub use ends::{
 
 /// Transport of the data streams. The control connection is always TCP.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// TCP, RFC 9293.
     Tcp,
@@ -28,7 +27,6 @@ pub enum Transport {
 
 /// Who sends, seen from the client.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Client to server.
     Forward,
@@ -40,7 +38,6 @@ pub enum Direction {
 
 /// End condition of the measured part of a test.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum EndCondition {
     /// After this time.
     #[serde(rename = "duration_ns", with = "crate::units::whole_ns")]
@@ -243,7 +240,6 @@ pub struct SocketTuning {
 
 /// System call by which a sender of a byte stream hands its bytes to the kernel.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum SendPath {
     /// Fastest known way among those that copy, as an application would.
     #[default]
@@ -285,7 +281,6 @@ impl SendPath {
 
 /// Datagrams of which a UDP receiver reads the header.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
     #[default]
@@ -297,7 +292,6 @@ pub enum SequenceCheck {
 
 /// Content of a block.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Payload {
     /// Random bytes, the same for every block.
     Random,

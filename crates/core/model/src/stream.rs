@@ -10,7 +10,6 @@ pub struct StreamId(pub u32);
 
 /// Role of this end on a stream.
 #[stored(Copy, Default, Eq, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum StreamRole {
     /// This end sends.
     #[default]
@@ -21,7 +20,6 @@ pub enum StreamRole {
 
 /// Direction of a stream, seen from the client.
 #[stored(Copy, Default, Eq, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum Flow {
     /// Client to server.
     #[default]

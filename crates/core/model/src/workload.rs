@@ -62,7 +62,6 @@ pub struct Workload {
 
 /// Releases of iperf 2 that differ on the wire.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Release {
     /// 2.1.8.
     #[default]
@@ -73,7 +72,6 @@ pub enum Release {
 
 /// Pairing of the two directions of a bidirectional test.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Pairing {
     /// Each direction has connections of its own, all opened by the client.
     #[default]
@@ -88,7 +86,6 @@ pub enum Pairing {
 
 /// When and how much a sender writes.
 #[stored(Default)]
-#[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// Block after block, as pacing allows.
     #[default]
@@ -234,7 +231,6 @@ impl HistogramSpec {
 
 /// When the first byte is written.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Start {
     /// At once.
     #[default]

@@ -47,7 +47,6 @@ impl Cell {
 
 /// Outcome of a task.
 #[stored]
-#[serde(rename_all = "snake_case")]
 pub enum CellOutcome {
     /// It reached its end.
     Measured(Measurement),

@@ -68,7 +68,6 @@ pub struct PairEffect {
 
 /// Explanation of a slow pair.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum PairSuspect {
     /// Both ends are cleared: the way between them.
     Pair,

@@ -6,7 +6,6 @@ use super::HostId;
 
 /// Who sends in a ladder.
 #[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum LadderDirection {
     /// Several hosts send to one.
     #[default]

@@ -78,7 +78,6 @@ pub struct FleetHost {
 
 /// Which hosts exchange data.
 #[stored(Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum FleetTopology {
     /// Each with each other.
     Mesh,

@@ -8,7 +8,6 @@ use crate::stored_name;
 
 /// Part of the experiment.
 #[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Payloads at one number of connections.
     #[default]
@@ -60,7 +59,6 @@ impl CellKey {
 
 /// End state of a run.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// As planned.
     Done,

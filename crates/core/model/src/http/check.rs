@@ -4,7 +4,6 @@ use linerate_macros::stored;
 
 /// One of the two ends.
 #[stored(Copy, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The load generator's host.
     Client,
@@ -14,7 +13,6 @@ pub enum Side {
 
 /// Outcome of a check.
 #[stored(Copy, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
     /// Enough.
     Pass,

@@ -83,7 +83,6 @@ pub struct Environment {
 
 /// Choice of local ports.
 #[stored(Copy, Eq, Default)]
-#[serde(rename_all = "lowercase")]
 pub enum Ports {
     /// By the kernel as long as its range suffices, then explicit.
     #[default]

@@ -6,7 +6,6 @@ use linerate_macros::stored;
 
 /// One kind of failure; each is counted for itself, because each has another remedy.
 #[stored(Copy, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// The port is closed (`ECONNREFUSED`).
     ConnectRefused,

@@ -8,7 +8,6 @@ use super::{CellKey, ErrorClass, ErrorCounts, Flag, Medians, Mode, Peak, Share};
 
 /// The network between the hosts.
 #[stored(Copy)]
-#[serde(rename_all = "snake_case")]
 pub enum Network {
     /// None: both endpoints are on one host.
     Loopback,

@@ -44,7 +44,6 @@ impl Mode {
 
 /// Spread of the due times of an open loop.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// One every `1 / rate`.
     Uniform,

@@ -17,7 +17,6 @@ pub struct NegotiatedProtocol {
 
 /// Trusted certificates.
 #[stored(Eq, Default)]
-#[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Those of an authority in the store of the client's host.
     #[default]

@@ -9,7 +9,6 @@ use crate::numbers::{digits, per_s, rate, scaled};
 
 /// One named figure of a trial.
 #[stored(Copy, Eq, PartialOrd, Ord, Hash)]
-#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the table below describes each")]
 pub enum MeasureName {
     ReceivedBps,

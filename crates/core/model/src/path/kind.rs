@@ -4,7 +4,6 @@ use linerate_macros::stored;
 
 /// Subject of a phase.
 #[stored(Copy, Default, Eq, PartialOrd, Ord, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum PhaseKind {
     /// MTU of each direction, and what becomes of DSCP and ECN.
     Size,
@@ -99,7 +98,6 @@ impl PhaseKind {
 
 /// Direction of data on a path, seen from the client.
 #[stored(Copy, Eq, PartialOrd, Ord, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum PathDirection {
     /// From the server to the client.
     Down,

@@ -67,7 +67,6 @@ pub struct LoadOutcome {
 
 /// Why a load ended.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum LoadEnd {
     /// Rate and responsiveness were stable.
     Stable,

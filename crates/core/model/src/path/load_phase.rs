@@ -7,7 +7,6 @@ use super::{LoadSample, PhaseKind, StreamTotals, SubflowRow};
 
 /// How far a figure can be trusted, draft-ietf-ippm-responsiveness.
 #[stored(Copy, Default, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Fewer intervals than the moving average needs.
     #[default]

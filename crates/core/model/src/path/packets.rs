@@ -26,7 +26,6 @@ pub struct Marks {
 
 /// What becomes of the ECN field, RFC 3168.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum EcnTreatment {
     /// Arrives as it was sent.
     Kept,

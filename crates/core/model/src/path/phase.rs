@@ -10,7 +10,6 @@ use super::{HopAnswers, LoadSample, PathDirection, PhaseKind, StreamTotals};
 
 /// Transport of a load.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum PhaseTransport {
     /// TCP.
     #[default]

@@ -87,7 +87,6 @@ impl PathReport {
 
 /// Whether an examination reached its end.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum PathState {
     /// All phases.
     Complete,
@@ -122,7 +121,6 @@ pub struct IdleDelays {
 
 /// What measured a delay.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
     /// UDP probes of linerate.
     Udp,

@@ -44,7 +44,6 @@ impl PathTarget {
 
 /// Protocol of an examination.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// `linerate/1`.
     #[default]
@@ -61,7 +60,6 @@ pub enum Dialect {
 
 /// What is known of the server's identity.
 #[stored(Copy, Default, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Identity {
     /// Its key is the one of earlier tests.
     Known,

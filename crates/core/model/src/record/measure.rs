@@ -37,7 +37,6 @@ impl Measure {
 
 /// Direction of a figure.
 #[stored(Copy, Eq, PartialOrd, Ord, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Client to server.
     Forward,

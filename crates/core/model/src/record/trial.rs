@@ -197,7 +197,6 @@ impl Serialize for Series {
 
 /// Subject of a series.
 #[stored(Eq, PartialOrd, Ord, Hash)]
-#[serde(rename_all = "snake_case")]
 pub enum SeriesOf {
     /// The stream with this number.
     Stream(u32),
@@ -247,7 +246,6 @@ impl Times {
 
 /// Everything of a trial that is neither a measure nor a series.
 #[stored]
-#[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// A throughput test.
     Test(Box<TestDetail>),
@@ -277,7 +275,6 @@ pub struct TestDetail {
 
 /// One event of a test, or several of a kind.
 #[stored]
-#[serde(rename_all = "snake_case")]
 pub enum TestStep {
     /// The test was agreed: the header.
     Header,

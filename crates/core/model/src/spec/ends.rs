@@ -11,7 +11,6 @@ use crate::policy::ServerPolicy;
 
 /// Address family the user insists on.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum AddressFamily {
     /// IPv4 only.
     V4,

@@ -352,7 +352,6 @@ pub struct RunMetrics {
 
 /// Which side of the plateau.
 #[stored(Copy, Eq)]
-#[serde(rename_all = "lowercase")]
 pub enum PlateauSide {
     /// Less than the plateau.
     Below,
