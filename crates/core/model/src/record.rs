@@ -299,27 +299,6 @@ pub struct Session {
     pub outcome: Outcome,
 }
 
-impl Session {
-    /// A test on one stream without a number or a user, beside no other.
-    pub const fn new(
-        peer: SocketAddr,
-        transport: Transport,
-        direction: Direction,
-        outcome: Outcome,
-    ) -> Self {
-        Self {
-            number: 0,
-            peer,
-            user: None,
-            transport,
-            direction,
-            streams: 1,
-            ran_beside_max: 0,
-            outcome,
-        }
-    }
-}
-
 /// Other runs a run belongs to.
 #[sparse]
 #[stored(Default, Eq)]

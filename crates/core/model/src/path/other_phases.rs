@@ -58,20 +58,6 @@ pub struct Transactions {
     pub server_cpu_ns: Option<u64>,
 }
 
-impl Transactions {
-    /// `per_s` transactions per second over `flows` connections or flows.
-    pub const fn new(kind: PhaseKind, flows: u32, per_s: f64, latency: Delay) -> Self {
-        Self {
-            kind,
-            flows,
-            per_s,
-            latency,
-            client_cpu_ns: None,
-            server_cpu_ns: None,
-        }
-    }
-}
-
 /// A search for the highest rate.
 #[sparse]
 #[stored]

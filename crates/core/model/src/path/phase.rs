@@ -24,7 +24,7 @@ pub enum PhaseTransport {
 
 /// Parameters of a phase that both ends agree on; sent to the server.
 #[sparse]
-#[stored]
+#[stored(Default)]
 pub struct PhaseSpec {
     /// Subject of the measurement.
     pub kind: PhaseKind,
@@ -235,7 +235,7 @@ pub struct SizeResult {
 }
 
 /// Result of a phase, both ends together, before it is judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
     /// Agreed parameters.
     pub spec: PhaseSpec,
@@ -279,20 +279,7 @@ impl PhaseResult {
     pub fn of(spec: PhaseSpec) -> Self {
         Self {
             spec,
-            started_ns: 0,
-            load: None,
-            is_drained: None,
-            local: EndpointPhase::default(),
-            remote: None,
-            udp: Vec::new(),
-            udp_by_dscp: Vec::new(),
-            foreign: ConcurrentProbes::default(),
-            in_band: Vec::new(),
-            size: Vec::new(),
-            tos: Vec::new(),
-            transactions: Vec::new(),
-            refused: 0,
-            absent: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -350,8 +350,16 @@ fn body(endpoint: Endpoint, trial: &Trial) -> (RunKind, Body) {
         None => SessionOutcome::Complete,
     };
     let spec = &detail.header.spec;
-    let mut session = Session::new(stream.remote, spec.transport, spec.direction, outcome);
-    session.streams = spec.streams;
+    let session = Session {
+        number: 0,
+        peer: stream.remote,
+        user: None,
+        transport: spec.transport,
+        direction: spec.direction,
+        streams: spec.streams,
+        ran_beside_max: 0,
+        outcome,
+    };
 
     (RunKind::Session, Body::Session(session))
 }

@@ -124,7 +124,10 @@ fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
         Transactions {
             client_cpu_ns: each(&phase.local),
             server_cpu_ns: phase.remote.as_ref().and_then(each),
-            ..Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency)
+            kind: phase.spec.kind,
+            flows: phase.spec.streams_max,
+            per_s,
+            latency,
         }
     })
 }

@@ -117,12 +117,10 @@ impl SessionRecords {
             user: facts.user.clone(),
             streams: facts.streams,
             ran_beside_max: test.ran_beside_max,
-            ..Session::new(
-                facts.peer,
-                facts.transport,
-                facts.direction,
-                test.outcome.clone(),
-            )
+            peer: facts.peer,
+            transport: facts.transport,
+            direction: facts.direction,
+            outcome: test.outcome.clone(),
         };
 
         let mut record = head(
