@@ -52,6 +52,16 @@ pub enum EndCondition {
 }
 
 impl EndCondition {
+    /// Time, bytes and blocks, of which at most one is not 0; all are 0 of a test without an end.
+    pub fn amounts(self) -> (Duration, u64, u64) {
+        match self {
+            Self::Duration(time) => (time, 0, 0),
+            Self::Bytes(bytes) => (Duration::ZERO, bytes, 0),
+            Self::Blocks(blocks) => (Duration::ZERO, 0, blocks),
+            Self::Unlimited => (Duration::ZERO, 0, 0),
+        }
+    }
+
     /// The time limit, if this is one.
     pub fn duration(self) -> Option<Duration> {
         match self {

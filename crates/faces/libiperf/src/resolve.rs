@@ -280,12 +280,10 @@ impl Settings {
         self.reverse = (test.direction == Direction::Reverse).into();
         self.bidirectional = (test.direction == Direction::Bidirectional).into();
         self.streams = number(test.streams);
-        (self.duration_s, self.bytes, self.blocks) = match test.end {
-            EndCondition::Duration(time) => (whole_seconds(time), 0, 0),
-            EndCondition::Bytes(bytes) => (0, bytes, 0),
-            EndCondition::Blocks(blocks) => (0, 0, blocks),
-            EndCondition::Unlimited => (0, 0, 0),
-        };
+        let (time, bytes, blocks) = test.end.amounts();
+        self.duration_s = whole_seconds(time);
+        self.bytes = bytes;
+        self.blocks = blocks;
         self.omit_s = whole_seconds(test.omit);
         self.is_block_len_set = test.block_len_explicit;
         self.block_len_bytes = number(test.block_len_bytes);

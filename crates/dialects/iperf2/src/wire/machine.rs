@@ -75,3 +75,32 @@ pub enum Action {
     /// The connection or flow has ended; always the last action.
     Close(Result<(), Failure>),
 }
+
+/// What all machines have: a deadline, actions, and a last one, after which a field has this value.
+macro_rules! machine {
+    ($machine:ident, $field:ident = $closed:expr) => {
+        impl $machine {
+            /// When [`Self::handle_timeout`] wants to be called.
+            pub fn poll_timeout(&self) -> Option<Instant> {
+                self.deadline
+            }
+
+            /// The next thing to do.
+            pub fn poll_action(&mut self) -> Option<Action> {
+                self.actions.pop_front()
+            }
+
+            fn close(&mut self, outcome: Result<(), Failure>) {
+                self.push(Action::Close(outcome));
+                self.$field = $closed;
+                self.deadline = None;
+            }
+
+            fn push(&mut self, action: Action) {
+                self.actions.push_back(action);
+            }
+        }
+    };
+}
+
+pub(super) use machine;

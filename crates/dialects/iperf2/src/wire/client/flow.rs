@@ -7,7 +7,7 @@ use linerate_model::Failure;
 
 use crate::wire::datagram::{self, DatagramHead};
 use crate::wire::header::{Header, Mode};
-use crate::wire::machine::{Action, Input};
+use crate::wire::machine::{Action, Input, machine};
 use crate::wire::report::FinalReport;
 use crate::wire::stamp::Timestamp;
 
@@ -174,16 +174,6 @@ impl FlowClient {
         matches!(self.phase, Phase::Asking { .. })
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
-    }
-
     fn ask(&mut self, now: Instant, clock: Timestamp) {
         let Phase::Asking { sent } = self.phase else {
             return;
@@ -256,14 +246,6 @@ impl FlowClient {
             .time_limit
             .and_then(|limit| now.checked_add(limit + RECEIVE_GRACE));
     }
-
-    fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(Action::Close(outcome));
-        self.phase = Phase::Closed;
-        self.deadline = None;
-    }
-
-    fn push(&mut self, action: Action) {
-        self.actions.push_back(action);
-    }
 }
+
+machine!(FlowClient, phase = Phase::Closed);

@@ -7,7 +7,7 @@ use linerate_model::{Failure, FailureKind};
 
 use crate::wire::ack::{ACK_LEN, ServerAck, TIMED_ACK_LEN};
 use crate::wire::header::{Header, Mode, TcpHeaderReader};
-use crate::wire::machine::{Action, Input};
+use crate::wire::machine::{Action, Input, machine};
 use crate::wire::stamp::Timestamp;
 use crate::wire::take;
 
@@ -172,16 +172,6 @@ impl StreamClient {
         }
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
-    }
-
     /// Data begin to flow.
     fn begin(&mut self, now: Instant) {
         self.deadline = None;
@@ -268,17 +258,9 @@ impl StreamClient {
             self.close(Err(failure(message)));
         }
     }
-
-    fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(Action::Close(outcome));
-        self.is_closed = true;
-        self.deadline = None;
-    }
-
-    fn push(&mut self, action: Action) {
-        self.actions.push_back(action);
-    }
 }
+
+machine!(StreamClient, is_closed = true);
 
 pub(crate) fn failure(message: String) -> Failure {
     Failure::new(FailureKind::Error, message)

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::{AcceptedTest, Policy, UdpReverse, clocks_agree, closed, terminated};
 use crate::wire::datagram::{FlowOpening, NumberWidth};
 use crate::wire::header::Mode;
-use crate::wire::machine::{Action, Input};
+use crate::wire::machine::{Action, Input, machine};
 use crate::wire::opening::Opening;
 use crate::wire::report::FinalReport;
 use crate::wire::settings::{UDP_BLOCK_LEN_BYTES, UDP_RATE_BPS, server_spec};
@@ -182,16 +182,6 @@ impl FlowServer {
         matches!(self.phase, Phase::Proving { .. })
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
-    }
-
     fn begin(&mut self) {
         self.push(Action::StartReceiving { header_bytes: 0 });
         let sends =
@@ -285,17 +275,9 @@ impl FlowServer {
         let answers = self.mode.server_sends() || self.mode.connects_back();
         self.policy.udp_reverse.filter(|_| answers)?.silence_max
     }
-
-    fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(Action::Close(outcome));
-        self.phase = Phase::Closed;
-        self.deadline = None;
-    }
-
-    fn push(&mut self, action: Action) {
-        self.actions.push_back(action);
-    }
 }
+
+machine!(FlowServer, phase = Phase::Closed);
 
 /// Keeps what this end is to send within the bounds.
 fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {

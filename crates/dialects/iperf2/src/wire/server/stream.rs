@@ -10,7 +10,7 @@ use super::{AcceptedTest, Policy, clocks_agree, closed, terminated};
 use crate::wire::ack::{AckTimes, ServerAck};
 use crate::wire::bounceback::{BounceHead, HEAD_LEN};
 use crate::wire::header::{Header, Mode, TcpHeaderReader};
-use crate::wire::machine::{Action, Input};
+use crate::wire::machine::{Action, Input, machine};
 use crate::wire::opening::{OPENING_LEN, Opening, recognise};
 use crate::wire::settings::{bounce_spec, server_spec};
 use crate::wire::stamp::Timestamp;
@@ -167,16 +167,6 @@ impl StreamServer {
         }
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
-    }
-
     fn look_at_opening(&mut self) {
         let Phase::Opening(read) = &mut self.phase else {
             return;
@@ -317,17 +307,9 @@ impl StreamServer {
     fn refuse(&mut self, message: String) {
         self.close(Err(crate::wire::client::failure(message)));
     }
-
-    fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(Action::Close(outcome));
-        self.phase = Phase::Closed;
-        self.deadline = None;
-    }
-
-    fn push(&mut self, action: Action) {
-        self.actions.push_back(action);
-    }
 }
+
+machine!(StreamServer, phase = Phase::Closed);
 
 /// The header before a server's framed data.
 fn answer_header(asked: &Header, policy: &Policy, clock: Timestamp) -> Header {

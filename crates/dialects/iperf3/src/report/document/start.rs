@@ -2,7 +2,7 @@
 
 use linerate_document::{members, present};
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
+use linerate_model::{Direction, Stream, TestSpec, Transport, stored_name};
 use serde_json::{Map, Value, json};
 
 use crate::report::Options;
@@ -96,19 +96,14 @@ fn timestamp(unix_ms: u64) -> Value {
 
 fn test_start(header: &TestHeader) -> Value {
     let spec = &header.spec;
-    let (seconds, bytes, blocks) = match spec.end {
-        EndCondition::Duration(duration) => (duration.as_secs(), 0, 0),
-        EndCondition::Bytes(bytes) => (0, bytes, 0),
-        EndCondition::Blocks(blocks) => (0, 0, blocks),
-        EndCondition::Unlimited => (0, 0, 0),
-    };
+    let (time, bytes, blocks) = spec.end.amounts();
 
     json!({
         "protocol": stored_name(spec.transport).to_uppercase(),
         "num_streams": spec.streams,
         "blksize": spec.block_len_bytes,
         "omit": spec.omit.as_secs(),
-        "duration": seconds,
+        "duration": time.as_secs(),
         "bytes": bytes,
         "blocks": blocks,
         "reverse": u8::from(spec.direction == Direction::Reverse),

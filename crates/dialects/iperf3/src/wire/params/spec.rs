@@ -25,19 +25,13 @@ impl Params {
         auth_token: Option<String>,
     ) -> Self {
         let test = &client.test;
-        // At most one of the three is not 0, which means no limit.
-        let (time_s, num_bytes, block_count) = match test.end {
-            EndCondition::Duration(time) => (whole_seconds(time), 0, 0),
-            EndCondition::Bytes(bytes) => (0, bytes, 0),
-            EndCondition::Blocks(blocks) => (0, 0, blocks),
-            EndCondition::Unlimited => (0, 0, 0),
-        };
+        let (time, num_bytes, block_count) = test.end.amounts();
 
         Self {
             transport: test.transport,
             omit_s: whole_seconds(test.omit),
             server_affinity: client.server_cpu,
-            time_s,
+            time_s: whole_seconds(time),
             num_bytes,
             block_count,
             mss_bytes: test.socket.mss_bytes,
