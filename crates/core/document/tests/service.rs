@@ -31,12 +31,15 @@ fn facts() -> TestFacts {
 }
 
 fn record(outcome: Outcome) -> TestRecord {
-    let mut record = TestRecord::new(facts(), outcome);
-    record.cookie = "abc".to_owned();
-    record.sent_bytes = 1_250_000_000;
-    record.duration_ns = 10_000_000_000;
-    record.ran_beside_max = 5;
-    record
+    TestRecord {
+        facts: facts(),
+        cookie: "abc".to_owned(),
+        received_bytes: 0,
+        sent_bytes: 1_250_000_000,
+        duration_ns: 10_000_000_000,
+        outcome,
+        ran_beside_max: 5,
+    }
 }
 
 fn progress() -> Progress {

@@ -159,21 +159,6 @@ pub struct TestRecord {
     pub ran_beside_max: u32,
 }
 
-impl TestRecord {
-    /// A test that moved nothing.
-    pub const fn new(facts: TestFacts, outcome: Outcome) -> Self {
-        Self {
-            facts,
-            cookie: String::new(),
-            received_bytes: 0,
-            sent_bytes: 0,
-            duration_ns: 0,
-            outcome,
-            ran_beside_max: 0,
-        }
-    }
-}
-
 /// End state of a test that had begun.
 #[stored(Eq)]
 #[serde(rename_all = "snake_case", tag = "outcome")]

@@ -130,19 +130,6 @@ pub struct Isochronous {
     pub gap: Duration,
 }
 
-impl Isochronous {
-    /// `frames_per_s` frames of equal size per second, `mean_bps` bit/s in total, the datagrams of
-    /// a frame back to back.
-    pub const fn new(frames_per_s: f64, mean_bps: f64) -> Self {
-        Self {
-            frames_per_s,
-            mean_bps,
-            deviation_bps: 0.0,
-            gap: Duration::ZERO,
-        }
-    }
-}
-
 /// Requests and replies.
 #[stored]
 pub struct BounceBack {
@@ -166,22 +153,6 @@ pub struct BounceBack {
     pub load: Option<WorkingLoad>,
 }
 
-impl BounceBack {
-    /// One request of `request_bytes` after the other, each with an immediate reply of the same
-    /// size.
-    pub const fn new(request_bytes: u32) -> Self {
-        Self {
-            request_bytes,
-            reply_bytes: None,
-            burst: 1,
-            period: Duration::ZERO,
-            hold: Duration::ZERO,
-            quick_ack: false,
-            load: None,
-        }
-    }
-}
-
 /// Streams that load the path while something else is measured.
 #[stored(Copy, Eq)]
 pub struct WorkingLoad {
@@ -191,17 +162,6 @@ pub struct WorkingLoad {
     pub down: bool,
     /// Streams.
     pub streams: u32,
-}
-
-impl WorkingLoad {
-    /// `streams` streams in each direction.
-    pub const fn new(streams: u32) -> Self {
-        Self {
-            up: true,
-            down: true,
-            streams,
-        }
-    }
 }
 
 /// A distribution of delays.

@@ -171,10 +171,11 @@ impl Sampler {
             streams.push(row);
         }
 
-        let mut report = IntervalReport::new(streams);
-        report.omitted = omitted;
-        report.last = last;
-        report
+        IntervalReport {
+            omitted,
+            last,
+            streams,
+        }
     }
 
     /// A stream ends while others continue: its totals stay as they are now, and the open interval
@@ -359,18 +360,13 @@ impl SampledStream {
     fn totals(&self, transport: Transport) -> EndpointTotals {
         let now = &self.last;
         let base = &self.base;
-        let udp = (transport == Transport::Udp).then(|| {
-            let counts = &now.counts;
-            let mut udp = UdpTotals::new(
-                counts.packets,
-                counts.lost,
-                counts.out_of_order,
-                counts.jitter_s,
-            );
-            udp.omitted_packets = Some(base.counts.packets);
-            udp.omitted_lost = Some(base.counts.lost);
-
-            udp
+        let udp = (transport == Transport::Udp).then_some(UdpTotals {
+            packets: now.counts.packets,
+            lost: now.counts.lost,
+            out_of_order: now.counts.out_of_order,
+            jitter_s: now.counts.jitter_s,
+            omitted_packets: Some(base.counts.packets),
+            omitted_lost: Some(base.counts.lost),
         });
 
         let bytes = now.counts.bytes.saturating_sub(base.counts.bytes);

@@ -174,22 +174,20 @@ pub(crate) fn record(
     let received = counted(StreamRole::Receiver);
     let sent = counted(StreamRole::Sender);
 
-    let mut record = TestRecord::new(
+    TestRecord {
         facts,
-        match outcome {
+        cookie,
+        received_bytes: received.bytes,
+        sent_bytes: sent.bytes,
+        duration_ns: received.duration_ns.max(sent.duration_ns),
+        outcome: match outcome {
             Ok(()) => Outcome::Complete,
             Err(failure) => Outcome::Partial {
                 reason: failure.message.clone(),
             },
         },
-    );
-    record.cookie = cookie;
-    record.received_bytes = received.bytes;
-    record.sent_bytes = sent.bytes;
-    record.duration_ns = received.duration_ns.max(sent.duration_ns);
-    record.ran_beside_max = ran_beside_max;
-
-    record
+        ran_beside_max,
+    }
 }
 
 #[cfg(test)]

@@ -49,17 +49,6 @@ pub struct Judgement {
     pub advice: String,
 }
 
-impl Judgement {
-    /// A class without advice.
-    pub const fn new(class: VerdictClass, evidence: Vec<Evidence>) -> Self {
-        Self {
-            class,
-            evidence,
-            advice: String::new(),
-        }
-    }
-}
-
 /// Limit of a cell: the first class that fits, and the later ones.
 #[stored]
 pub struct CellVerdict {

@@ -380,10 +380,11 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     };
 
     let streams = streams.and_then(|number| u32::try_from(atoi(number)).ok());
-    let mut load = WorkingLoad::new(streams.unwrap_or(1).clamp(1, STREAMS_MAX));
-    load.up = up;
-    load.down = down;
-    args.bounce.load = Some(load);
+    args.bounce.load = Some(WorkingLoad {
+        up,
+        down,
+        streams: streams.unwrap_or(1).clamp(1, STREAMS_MAX),
+    });
 
     Ok(())
 }

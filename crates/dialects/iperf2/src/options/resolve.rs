@@ -309,15 +309,16 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
 
     if let Some(burst) = args.bounce.burst {
         let bounce = &args.bounce;
-        let mut shape = BounceBack::new(bounce.request_bytes.unwrap_or(block_len_bytes));
-        // 0 is a reply of the size of the request.
-        shape.reply_bytes = bounce.reply_bytes.filter(|bytes| *bytes > 0);
-        shape.burst = burst;
-        shape.period = seconds(bounce.period_s.unwrap_or(1.0)).unwrap_or_default();
-        shape.hold = bounce.hold;
-        shape.quick_ack = !bounce.slow_ack;
-        shape.load = bounce.load;
-        return Shape::BounceBack(shape);
+        return Shape::BounceBack(BounceBack {
+            request_bytes: bounce.request_bytes.unwrap_or(block_len_bytes),
+            // 0 is a reply of the size of the request.
+            reply_bytes: bounce.reply_bytes.filter(|bytes| *bytes > 0),
+            burst,
+            period: seconds(bounce.period_s.unwrap_or(1.0)).unwrap_or_default(),
+            hold: bounce.hold,
+            quick_ack: !bounce.slow_ack,
+            load: bounce.load,
+        });
     }
 
     if let Some(isochronous) = &shape.isochronous {
@@ -329,10 +330,12 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
                 datagrams * frames_per_s * f64::from(block_len_bytes) * 8.0
             }
         };
-        let mut frames = Isochronous::new(frames_per_s, bps(isochronous.mean));
-        frames.deviation_bps = bps(isochronous.deviation);
-        frames.gap = shape.gap_s.and_then(seconds).unwrap_or_default();
-        return Shape::Isochronous(frames);
+        return Shape::Isochronous(Isochronous {
+            frames_per_s,
+            mean_bps: bps(isochronous.mean),
+            deviation_bps: bps(isochronous.deviation),
+            gap: shape.gap_s.and_then(seconds).unwrap_or_default(),
+        });
     }
 
     if shape.burst_bytes.is_some() || shape.burst_period_s.is_some() {

@@ -173,10 +173,15 @@ pub fn bounce_head(bounce: &BounceBack, test: &TestSpec) -> BounceHead {
 
 /// The bounce-back test a request belongs to, as far as a server can tell.
 pub fn bounce_spec(head: &BounceHead) -> TestSpec {
-    let mut bounce = BounceBack::new(head.request_bytes);
-    bounce.reply_bytes = head.reply_bytes;
-    bounce.hold = head.hold;
-    bounce.quick_ack = head.quick_ack;
+    let bounce = BounceBack {
+        request_bytes: head.request_bytes,
+        reply_bytes: head.reply_bytes,
+        burst: 1,
+        period: Duration::ZERO,
+        hold: head.hold,
+        quick_ack: head.quick_ack,
+        load: None,
+    };
 
     TestSpec {
         end: EndCondition::Unlimited,
@@ -267,11 +272,13 @@ fn frames(shape: &Shape) -> Option<FrameSettings> {
 }
 
 fn isochronous(frames: &FrameSettings) -> Shape {
-    let mut shape = Isochronous::new(frames.per_s.min(FRAMES_PER_S_MAX), frames.mean);
-    shape.deviation_bps = frames.variance;
-    // Numbers of a peer may be negative or not finite.
-    shape.gap = Duration::try_from_secs_f64(frames.gap_s).unwrap_or_default();
-    Shape::Isochronous(shape)
+    Shape::Isochronous(Isochronous {
+        frames_per_s: frames.per_s.min(FRAMES_PER_S_MAX),
+        mean_bps: frames.mean,
+        deviation_bps: frames.variance,
+        // Numbers of a peer may be negative or not finite.
+        gap: Duration::try_from_secs_f64(frames.gap_s).unwrap_or_default(),
+    })
 }
 
 /// A size that was cut off on the wire reads as 0; then it is the size that the originals use.

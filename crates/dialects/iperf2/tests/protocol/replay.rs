@@ -165,7 +165,12 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
         }
         "tcp_isoch" | "tcp_isoch_triptimes" => {
             workload.trip_times = capture.mode().ends_with("triptimes");
-            workload.shape = Shape::Isochronous(Isochronous::new(60.0, 1e6));
+            workload.shape = Shape::Isochronous(Isochronous {
+                frames_per_s: 60.0,
+                mean_bps: 1e6,
+                deviation_bps: 0.0,
+                gap: Duration::ZERO,
+            });
         }
         "tcp_reverse" => {
             test.end = EndCondition::Bytes(256 << 10);

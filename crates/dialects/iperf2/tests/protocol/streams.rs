@@ -404,10 +404,15 @@ fn a_connection_without_header_counts_from_its_first_byte() {
 
 #[test]
 fn bounce_back_is_handed_over_with_its_first_head() {
-    let mut bounce = linerate_model::workload::BounceBack::new(100);
-    bounce.reply_bytes = Some(500);
-    bounce.hold = Duration::from_millis(5);
-    bounce.quick_ack = true;
+    let bounce = linerate_model::workload::BounceBack {
+        request_bytes: 100,
+        reply_bytes: Some(500),
+        burst: 1,
+        period: Duration::ZERO,
+        hold: Duration::from_millis(5),
+        quick_ack: true,
+        load: None,
+    };
 
     let head =
         linerate_iperf2::wire::settings::bounce_head(&bounce, &linerate_model::TestSpec::default());

@@ -131,10 +131,11 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
             grid.is_some_and(|grid| row.seconds() < 0.9 * grid.as_secs_f64())
         };
         let last = position + 1 == test.intervals.len() && streams.iter().any(is_short);
-        let mut report = IntervalReport::new(streams);
-        report.omitted = omitted;
-        report.last = last;
-        events.push(Event::Interval(report));
+        events.push(Event::Interval(IntervalReport {
+            omitted,
+            last,
+            streams,
+        }));
     }
 
     events

@@ -255,17 +255,15 @@ fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpTo
     let lost = if peer_receives { peer.errors } else { 0 };
     let no_warm_up = spec.omit.is_zero();
 
-    let mut udp = UdpTotals::new(
-        peer.packets,
+    UdpTotals {
+        packets: peer.packets,
         lost,
-        0,
-        if peer_receives { peer.jitter_s } else { 0.0 },
-    );
-    udp.omitted_packets = peer.omitted_packets.or(no_warm_up.then_some(0));
-    udp.omitted_lost = peer
-        .omitted_errors
-        .filter(|_| peer_receives)
-        .or((no_warm_up || lost == 0).then_some(0));
-
-    udp
+        out_of_order: 0,
+        jitter_s: if peer_receives { peer.jitter_s } else { 0.0 },
+        omitted_packets: peer.omitted_packets.or(no_warm_up.then_some(0)),
+        omitted_lost: peer
+            .omitted_errors
+            .filter(|_| peer_receives)
+            .or((no_warm_up || lost == 0).then_some(0)),
+    }
 }

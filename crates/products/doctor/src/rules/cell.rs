@@ -125,8 +125,9 @@ impl Outcomes {
 
 fn judgement(class: VerdictClass, found: Match) -> Judgement {
     Judgement {
+        class,
+        evidence: found.evidence,
         advice: found.advice.unwrap_or_default(),
-        ..Judgement::new(class, found.evidence)
     }
 }
 

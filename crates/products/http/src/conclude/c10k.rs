@@ -408,7 +408,11 @@ mod tests {
 
     fn cell(run: CellRun) -> Cell {
         let runs = vec![run];
-        let unknown = Judgement::new(VerdictClass::Unknown, Vec::new());
+        let unknown = Judgement {
+            class: VerdictClass::Unknown,
+            evidence: Vec::new(),
+            advice: String::new(),
+        };
         let mut cell = Cell::new(runs[0].key, CellVerdict::new(unknown, Confidence::Low));
         cell.median = medians(&runs, None, None);
         cell.runs = runs;

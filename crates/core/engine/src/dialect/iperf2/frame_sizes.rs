@@ -67,8 +67,12 @@ mod tests {
 
     #[test]
     fn sizes_have_the_requested_mean_and_deviation() {
-        let mut frames = Isochronous::new(60.0, 20e6);
-        frames.deviation_bps = 4e6;
+        let frames = Isochronous {
+            frames_per_s: 60.0,
+            mean_bps: 20e6,
+            deviation_bps: 4e6,
+            gap: std::time::Duration::ZERO,
+        };
         let mut sizes = FrameSizes::of_frames(&frames, 92);
         let drawn: Vec<f64> = (0..20_000).map(|_| sizes.next() as f64).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;

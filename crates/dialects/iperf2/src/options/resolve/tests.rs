@@ -172,9 +172,12 @@ fn rates_of_every_kind() {
 #[test]
 fn shapes_of_every_kind() {
     let video = test("-u --isochronous=30:10m,1m --ipg 2").workload.shape;
-    let mut expected = Isochronous::new(30.0, 10e6);
-    expected.deviation_bps = 1e6;
-    expected.gap = Duration::from_millis(2);
+    let expected = Isochronous {
+        frames_per_s: 30.0,
+        mean_bps: 10e6,
+        deviation_bps: 1e6,
+        gap: Duration::from_millis(2),
+    };
     assert_eq!(video, Shape::Isochronous(expected));
 
     let bursts = |size_bytes, millis| Shape::Bursts {
@@ -230,14 +233,19 @@ fn bounce_back_brings_its_own_defaults() {
     let Shape::BounceBack(bounce) = test(line).workload.shape else {
         panic!()
     };
-    let mut load = WorkingLoad::new(2);
-    load.down = false;
-
-    let mut expected = BounceBack::new(200);
-    expected.reply_bytes = Some(500);
-    expected.burst = 5;
-    expected.hold = Duration::from_millis(5);
-    expected.load = Some(load);
+    let expected = BounceBack {
+        request_bytes: 200,
+        reply_bytes: Some(500),
+        burst: 5,
+        period: Duration::ZERO,
+        hold: Duration::from_millis(5),
+        quick_ack: false,
+        load: Some(WorkingLoad {
+            up: true,
+            down: false,
+            streams: 2,
+        }),
+    };
     assert_eq!(bounce, expected);
 }
 

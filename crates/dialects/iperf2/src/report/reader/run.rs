@@ -475,16 +475,14 @@ fn udp(row: &Row) -> Option<UdpInterval> {
 }
 
 fn udp_totals(udp: UdpInterval) -> UdpTotals {
-    let mut datagrams = UdpTotals::new(
-        udp.packets,
-        u64::try_from(udp.lost).unwrap_or(0),
-        udp.out_of_order,
-        udp.jitter_s,
-    );
-    datagrams.omitted_packets = Some(0);
-    datagrams.omitted_lost = Some(0);
-
-    datagrams
+    UdpTotals {
+        packets: udp.packets,
+        lost: u64::try_from(udp.lost).unwrap_or(0),
+        out_of_order: udp.out_of_order,
+        jitter_s: udp.jitter_s,
+        omitted_packets: Some(0),
+        omitted_lost: Some(0),
+    }
 }
 
 fn metrics(row: &Row) -> Option<Box<StreamMetrics>> {

@@ -136,16 +136,14 @@ fn summary_of(stream: &Stream) -> StreamSummary {
 
 /// The report has the measured part alone.
 fn udp_totals(packets: u64, row: &Value) -> UdpTotals {
-    let mut udp = UdpTotals::new(
+    UdpTotals {
         packets,
-        u64_of(&row["lost_packets"]).unwrap_or(0),
-        u64_of(&row["out_of_order"]).unwrap_or(0),
-        row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
-    );
-    udp.omitted_packets = Some(0);
-    udp.omitted_lost = Some(0);
-
-    udp
+        lost: u64_of(&row["lost_packets"]).unwrap_or(0),
+        out_of_order: u64_of(&row["out_of_order"]).unwrap_or(0),
+        jitter_s: row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
+        omitted_packets: Some(0),
+        omitted_lost: Some(0),
+    }
 }
 
 /// Divides what the receiving end counted among the streams. Releases before 3.7 report datagrams
