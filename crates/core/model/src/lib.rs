@@ -52,7 +52,7 @@ pub mod workload;
 pub use event::Event;
 pub use failure::{Failure, FailureKind};
 pub use interval::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
-pub use name::stored_name;
+pub use name::{from_stored_name, stored_name};
 pub use outcome::{Error, Outcome};
 pub use port_range::PortRange;
 pub use service::ServerEvent;

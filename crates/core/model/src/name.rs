@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::de::value::{Error, StrDeserializer};
+use serde::{Deserialize, Serialize};
 
 struct Stored<T>(T);
 
@@ -15,4 +16,9 @@ impl<T: Serialize> fmt::Display for Stored<T> {
 /// The name under which a variant without fields is stored. Reports show the same word.
 pub fn stored_name(variant: impl Serialize) -> String {
     Stored(variant).to_string()
+}
+
+/// The variant that is stored under a name; `None` if no variant has it.
+pub fn from_stored_name<'a, T: Deserialize<'a>>(name: &'a str) -> Option<T> {
+    T::deserialize(StrDeserializer::<Error>::new(name)).ok()
 }

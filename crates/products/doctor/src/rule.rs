@@ -6,6 +6,7 @@
 //! read.
 
 use linerate_model::finding::{Confidence, Severity};
+use linerate_model::from_stored_name;
 
 use crate::ruling::Ruling;
 use crate::scope::{Host, Nic, Run, Scope};
@@ -74,18 +75,8 @@ impl Rule {
 
         Some(Self {
             id: next()?,
-            severity: match next()? {
-                "info" => Severity::Info,
-                "low" => Severity::Low,
-                "medium" => Severity::Medium,
-                "high" => Severity::High,
-                _ => Severity::Blocker,
-            },
-            confidence: match next()? {
-                "low" => Confidence::Low,
-                "medium" => Confidence::Medium,
-                _ => Confidence::High,
-            },
+            severity: from_stored_name(next()?)?,
+            confidence: from_stored_name(next()?)?,
             title: next()?,
             explanation: next()?,
             reference: next()?,

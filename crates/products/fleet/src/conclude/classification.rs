@@ -30,11 +30,11 @@ pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Fi
 }
 
 fn of_host(host: &HostEffect, hosts: usize) -> Finding {
-    let template: &Template = match (host.sends.is_slow, host.receives.is_slow) {
-        (true, true) => &findings::HOST,
+    let template: Template = match (host.sends.is_slow, host.receives.is_slow) {
+        (true, true) => findings::HOST,
         // Both are false for no host here: hosts without a slow end have no finding.
-        (false, _) => &findings::RECEIVES,
-        (true, false) => &findings::SENDS,
+        (false, _) => findings::RECEIVES,
+        (true, false) => findings::SENDS,
     };
     let name = &host.host;
     let statement = |end: &EndEffect, verb: &str, preposition: &str| match end.effect {
