@@ -17,6 +17,7 @@ use linerate_model::snapshot::Snapshot;
 use crate::arithmetic::to_f64;
 use crate::observed::Observed;
 use crate::period::{Delta, Period};
+use crate::table::{Columns, rows};
 
 /// Prefix of the counters: `drops.SOCKET_RCVBUFF.udp_queue_rcv_one_skb`.
 const PREFIX: &str = "drops.";
@@ -49,11 +50,8 @@ pub(crate) struct DropKind {
     counters: &'static str,
 }
 
-static KINDS: LazyLock<Vec<DropKind>> = LazyLock::new(|| {
-    let lines = include_str!("drops.txt").lines();
-    let rows = lines.filter(|line| !line.starts_with('#'));
-    rows.filter_map(DropKind::new).collect()
-});
+static KINDS: LazyLock<Vec<DropKind>> =
+    LazyLock::new(|| rows(include_str!("drops.txt"), DropKind::new));
 
 /// A reason that the table lacks: a newer kernel, or a subsystem of its own.
 const UNLISTED: DropKind = DropKind {
@@ -83,8 +81,7 @@ const UNTRACKED: DropKind = DropKind {
 const HOOK: &str = "nf_hook_slow";
 
 impl DropKind {
-    fn new(line: &'static str) -> Option<Self> {
-        let mut columns = line.split(" | ");
+    fn new(mut columns: Columns) -> Option<Self> {
         let mut next = || columns.next();
         Some(Self {
             reason: next()?,

@@ -46,6 +46,7 @@ mod ruling;
 mod scope;
 mod setting;
 mod slices;
+mod table;
 mod verdict;
 mod vote;
 mod work;

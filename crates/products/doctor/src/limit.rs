@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use crate::table::{Columns, rows};
+
 pub(crate) const CONFIGURED_RATE: &str = "configured-rate";
 pub(crate) const QUOTA: &str = "cpu-quota";
 pub(crate) const STEAL: &str = "cpu-steal";
@@ -47,15 +49,11 @@ pub(crate) struct Limit {
 }
 
 /// In the order in which limits explain: the first that was found wins, the next is runner-up.
-pub(crate) static ALL: LazyLock<Vec<Limit>> = LazyLock::new(|| {
-    let lines = include_str!("limits.txt").lines();
-    let rows = lines.filter(|line| !line.starts_with('#'));
-    rows.filter_map(Limit::new).collect()
-});
+pub(crate) static ALL: LazyLock<Vec<Limit>> =
+    LazyLock::new(|| rows(include_str!("limits.txt"), Limit::new));
 
 impl Limit {
-    fn new(line: &'static str) -> Option<Self> {
-        let mut columns = line.split(" | ");
+    fn new(mut columns: Columns) -> Option<Self> {
         let mut next = || columns.next();
         let (name, words, sentence, rules) = (next()?, next()?, next()?, next()?);
         let flags = next()?;

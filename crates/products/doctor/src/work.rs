@@ -11,6 +11,7 @@ use linerate_model::snapshot::Snapshot;
 use crate::arithmetic::to_f64;
 use crate::limit;
 use crate::observed::Observed;
+use crate::table::{Columns, rows};
 
 /// Why the CPUs of a host were not sampled.
 pub(crate) const UNWATCHED: &str = "work.unwatched";
@@ -40,11 +41,7 @@ struct Class {
     functions: Vec<&'static str>,
 }
 
-static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| {
-    let lines = include_str!("work.txt").lines();
-    let rows = lines.filter(|line| !line.starts_with('#'));
-    rows.filter_map(Class::new).collect()
-});
+static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| rows(include_str!("work.txt"), Class::new));
 
 /// Functions that no line has.
 static OTHER: Class = Class {
@@ -77,8 +74,7 @@ const CRYPTO: &str = "crypto";
 const DRIVER: &str = "driver";
 
 impl Class {
-    fn new(line: &'static str) -> Option<Self> {
-        let mut columns = line.split(" | ");
+    fn new(mut columns: Columns) -> Option<Self> {
         let mut next = || columns.next();
         Some(Self {
             name: next()?,
