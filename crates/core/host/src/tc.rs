@@ -140,14 +140,9 @@ fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
         ("requeues", u32_at(queue, 12).map(u64::from)),
         ("overlimits", u32_at(queue, 16).map(u64::from)),
     ];
-    // `struct gnet_stats_queue` has counters of 32 bits.
     for (counter, value) in counters {
         if let Some(value) = value {
-            snapshot.count(
-                format!("{key}.{counter}"),
-                value,
-                (counter != "bytes").then_some(32),
-            );
+            snapshot.count(format!("{key}.{counter}"), value);
         }
     }
 

@@ -307,9 +307,9 @@ impl Snapshot {
             });
     }
 
-    /// Records a counter.
-    pub fn count(&mut self, key: impl Into<String>, v: u64, width: Option<u8>) {
-        self.counters.insert(key.into(), Counter { v, width });
+    /// Records a counter of full width.
+    pub fn count(&mut self, key: impl Into<String>, v: u64) {
+        self.counters.insert(key.into(), Counter { v, width: None });
     }
 
     /// Records a value if there is one.
@@ -351,10 +351,10 @@ impl Snapshot {
         }
     }
 
-    /// Records a counter of full width if it is known.
+    /// Records a counter if it is known.
     pub fn count_known(&mut self, key: impl Into<String>, v: Option<u64>) {
         if let Some(v) = v {
-            self.count(key, v, None);
+            self.count(key, v);
         }
     }
 
@@ -487,7 +487,7 @@ mod tests {
     fn interfaces_with_dots_keep_their_name() {
         let mut snapshot = Snapshot::new("a", Source::Live);
         snapshot.set("nic.eth0.100.link.up", true, "test");
-        snapshot.count("nic.eth1.drv.rx_missed", 3, Some(16));
+        snapshot.count("nic.eth1.drv.rx_missed", 3);
         snapshot.set("nic.nothing", 1_i64, "test");
         assert_eq!(
             snapshot.interfaces().into_iter().collect::<Vec<_>>(),
@@ -508,7 +508,7 @@ mod tests {
     fn prefixes_end_where_the_keys_change() {
         let mut snapshot = Snapshot::new("a", Source::Live);
         for key in ["a.b.c", "a.b.d", "a.bc", "b"] {
-            snapshot.count(key, 1, None);
+            snapshot.count(key, 1);
         }
 
         let found: Vec<_> = snapshot

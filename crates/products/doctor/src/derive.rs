@@ -375,7 +375,7 @@ mod tests {
         snapshot.set("nic.x;reboot.net.mtu", 1400_i64, "test");
         snapshot.set("sysctl.net.ipv4.tcp_rmem", "4096 $(reboot) 6291456", "test");
         snapshot.set("sysctl.net.ipv4.tcp_wmem", "4096 16384 4194304", "test");
-        snapshot.count("nic.`reboot`.drv.rx_missed", 1, None);
+        snapshot.count("nic.`reboot`.drv.rx_missed", 1);
 
         let derived = derive(snapshot);
         assert!(derived.interfaces().is_empty());

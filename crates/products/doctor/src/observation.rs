@@ -321,7 +321,7 @@ mod tests {
         (period.seconds, period.intervals) = (5.0, 5);
 
         for (key, grown) in counters {
-            snapshot.count(*key, *grown, None);
+            snapshot.count(*key, *grown);
             period.set(
                 *key,
                 Delta {

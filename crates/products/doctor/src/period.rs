@@ -213,7 +213,8 @@ mod tests {
     fn at(seconds: u64, value: u64, width: Option<u8>) -> Snapshot {
         let mut snapshot = Snapshot::new("a", Source::Live);
         snapshot.monotonic_ns = Some(seconds * 1_000_000_000);
-        snapshot.count("x", value, width);
+        let counter = Counter { v: value, width };
+        snapshot.counters.insert("x".to_owned(), counter);
         snapshot
     }
 

@@ -74,7 +74,6 @@ impl UnattributedFacts {
                     snapshot.count(
                         format!("nic.{nic}.irq.{}.cpu{cpu}", interrupt.number),
                         count,
-                        None,
                     );
                 }
             }

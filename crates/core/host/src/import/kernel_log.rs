@@ -122,8 +122,8 @@ impl Link {
     }
 
     fn record(self, snapshot: &mut Snapshot, nic: &str) {
-        snapshot.count(format!("{nic}.link.log_downs"), self.downs, None);
-        snapshot.count(format!("{nic}.link.log_ups"), self.ups, None);
+        snapshot.count(format!("{nic}.link.log_downs"), self.downs);
+        snapshot.count(format!("{nic}.link.log_ups"), self.ups);
 
         if let Some((first, last)) = self.first_and_last.filter(|(first, last)| last > first) {
             snapshot.set_in(format!("{nic}.link.log_seconds"), last - first, "s", SRC);
@@ -165,11 +165,11 @@ impl LineReader for Reader {
         }
 
         for (name, count) in &self.tx_timeouts {
-            snapshot.count(format!("nic.{name}.link.log_tx_timeouts"), *count, None);
+            snapshot.count(format!("nic.{name}.link.log_tx_timeouts"), *count);
         }
 
         if self.table_full > 0 {
-            snapshot.count("conntrack.log_full", self.table_full, None);
+            snapshot.count("conntrack.log_full", self.table_full);
         }
     }
 }

@@ -41,7 +41,7 @@ impl LineReader for Reader {
             } else {
                 "snmp"
             };
-            snapshot.count(format!("net.{file}.{protocol}.{name}"), count, None);
+            snapshot.count(format!("net.{file}.{protocol}.{name}"), count);
         }
 
         true

@@ -124,7 +124,7 @@ impl Reader {
                 ("rx", "missed") => "rx_missed_errors".to_owned(),
                 (direction, name) => format!("{direction}_{name}"),
             };
-            snapshot.count(format!("nic.{link}.stats64.{name}"), number, None);
+            snapshot.count(format!("nic.{link}.stats64.{name}"), number);
         }
 
         self.columns = None;

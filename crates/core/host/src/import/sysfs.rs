@@ -134,11 +134,11 @@ fn quota_statistic(snapshot: &mut Snapshot, line: &str) -> bool {
     };
 
     match name {
-        "nr_periods" | "nr_throttled" => snapshot.count(format!("cgroup.{name}"), count, None),
+        "nr_periods" | "nr_throttled" => snapshot.count(format!("cgroup.{name}"), count),
         // Version 2 counts in microseconds.
-        "throttled_usec" => snapshot.count("cgroup.throttled_ns", count.saturating_mul(1000), None),
+        "throttled_usec" => snapshot.count("cgroup.throttled_ns", count.saturating_mul(1000)),
         // Version 1 counts in nanoseconds.
-        "throttled_time" => snapshot.count("cgroup.throttled_ns", count, None),
+        "throttled_time" => snapshot.count("cgroup.throttled_ns", count),
         _ => {
             return [
                 "usage_usec",

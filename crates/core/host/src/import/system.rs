@@ -202,7 +202,7 @@ fn connection_tracking(snapshot: &mut Snapshot, line: &str) -> bool {
         {
             let key = format!("conntrack.{name}");
             let former = snapshot.counters.get(&key).map_or(0, |counter| counter.v);
-            snapshot.count(key, former.saturating_add(count), None);
+            snapshot.count(key, former.saturating_add(count));
         }
     }
 
@@ -256,7 +256,7 @@ fn nstat(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         (protocol, field) if protocol.ends_with("Ext") => format!("net.netstat.{protocol}.{field}"),
         (protocol, field) => format!("net.snmp.{protocol}.{field}"),
     };
-    snapshot.count(key, count, None);
+    snapshot.count(key, count);
     Some(())
 }
 

@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
             };
 
             if let Ok(value) = value.parse() {
-                snapshot.count(format!("{key}.{counter}"), value, None);
+                snapshot.count(format!("{key}.{counter}"), value);
             }
         }
 

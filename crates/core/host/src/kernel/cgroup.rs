@@ -90,7 +90,7 @@ impl Group {
         snapshot.count_known("cgroup.nr_throttled", throttled);
 
         let ns = ns.ok_or_else(|| ReadError::missing("the control group has no quota"))?;
-        snapshot.count("cgroup.throttled_ns", ns, None);
+        snapshot.count("cgroup.throttled_ns", ns);
         Ok(())
     }
 

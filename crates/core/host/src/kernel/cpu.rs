@@ -137,7 +137,7 @@ const THREADS_MAX: usize = 1024;
 pub(crate) fn record_own(snapshot: &mut Snapshot) {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     if let Some(ticks) = thread_ticks(&text) {
-        snapshot.count("self.ticks", ticks, None);
+        snapshot.count("self.ticks", ticks);
     }
 }
 

@@ -153,12 +153,10 @@ impl Rules {
                 .iter()
                 .map(|(_, dropped)| dropped.packets)
                 .sum(),
-            None,
         );
         snapshot.count(
             "firewall.drop_bytes",
             self.dropped.iter().map(|(_, dropped)| dropped.bytes).sum(),
-            None,
         );
         snapshot.set("firewall.uncounted_drops", self.has_uncounted, SRC);
 
@@ -172,7 +170,7 @@ impl Rules {
         );
 
         for (name, dropped) in most.into_iter().take(RECORDED_MAX) {
-            snapshot.count(format!("firewall.rule.{name}.drops"), dropped.packets, None);
+            snapshot.count(format!("firewall.rule.{name}.drops"), dropped.packets);
         }
     }
 }

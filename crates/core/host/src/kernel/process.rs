@@ -61,7 +61,7 @@ impl Processes {
 
         snapshot.set("process.count", self.readers.len(), "sampler");
         match self.sum(ProcessReader::cpu_ns) {
-            Ok(ns) => snapshot.count("process.cpu_ns", ns.saturating_sub(own_ns), None),
+            Ok(ns) => snapshot.count("process.cpu_ns", ns.saturating_sub(own_ns)),
             Err(why) => record_absent(snapshot, "process.cpu_ns", &why, "clock_gettime"),
         }
 
@@ -135,11 +135,11 @@ impl Processes {
         }
 
         for (thread, ns) in &threads {
-            snapshot.count(format!("process.thread.{thread}.ns"), *ns, None);
+            snapshot.count(format!("process.thread.{thread}.ns"), *ns);
         }
 
         for (cpu, ns) in &self.ran_on_ns {
-            snapshot.count(format!("process.on_cpu.{cpu}.ns"), *ns, None);
+            snapshot.count(format!("process.on_cpu.{cpu}.ns"), *ns);
         }
 
         self.before = now_ns.map(|now_ns| (now_ns, threads));

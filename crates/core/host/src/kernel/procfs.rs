@@ -71,7 +71,7 @@ pub(crate) fn softirqs(snapshot: &mut Snapshot, text: &str) {
         .flat_map(|line| line.per_cpu)
         .filter(|(_, count)| *count > 0)
     {
-        snapshot.count(format!("softirq.net_rx.cpu{cpu}"), count, None);
+        snapshot.count(format!("softirq.net_rx.cpu{cpu}"), count);
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
         .into_iter()
         .zip(sums.into_iter().flatten())
     {
-        snapshot.count(format!("softnet.{name}"), sum, None);
+        snapshot.count(format!("softnet.{name}"), sum);
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str)
                     // Some columns are settings and may be negative; they are no counters.
                     let key = format!("net.{file}.{protocol}.{name}");
                     if let Some(value) = value.parse().ok().filter(|_| is_wanted(&key)) {
-                        snapshot.count(key, value, None);
+                        snapshot.count(key, value);
                     }
                 }
             }
@@ -146,7 +146,7 @@ pub(crate) fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str
         if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
             let key = format!("net.snmp6.{name}");
             if is_wanted(&key) {
-                snapshot.count(key, value, None);
+                snapshot.count(key, value);
             }
         }
     }
@@ -170,7 +170,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
         // proc_stat(5): the columns of guests follow, whose time `user` and `nice` contain.
         for (state, ticks) in STATES.into_iter().zip(words) {
             if let Ok(ticks) = ticks.parse() {
-                snapshot.count(format!("cpu.{cpu}.{state}"), ticks, None);
+                snapshot.count(format!("cpu.{cpu}.{state}"), ticks);
             }
         }
     }

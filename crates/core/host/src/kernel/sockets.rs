@@ -322,7 +322,7 @@ pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
         for (inode, drops) in udp_drops(&text)
             .filter(|(inode, _)| own.contains(Path::new(&format!("socket:[{inode}]"))))
         {
-            snapshot.count(format!("self.udp.{inode}.drops"), drops, None);
+            snapshot.count(format!("self.udp.{inode}.drops"), drops);
         }
     }
 }

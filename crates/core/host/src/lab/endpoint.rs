@@ -315,7 +315,7 @@ pub(crate) mod tests {
         }
 
         for (key, value) in counters {
-            sample.count(*key, *value, None);
+            sample.count(*key, *value);
         }
 
         sample
@@ -326,7 +326,7 @@ pub(crate) mod tests {
         let mut sample = sample(at_s * S, &[], counters);
         for (cpu, ticks) in ticks.into_iter().enumerate() {
             for (state, ticks) in ["user", "softirq", "idle"].into_iter().zip(ticks) {
-                sample.count(format!("cpu.{cpu}.{state}"), ticks, None);
+                sample.count(format!("cpu.{cpu}.{state}"), ticks);
             }
         }
         sample
@@ -448,8 +448,8 @@ pub(crate) mod tests {
                 ("dropped", 0),
                 ("errors", bytes / 1000),
             ] {
-                sample.count(format!("nic.{device}.stats64.rx_{name}"), value, None);
-                sample.count(format!("nic.{device}.stats64.tx_{name}"), 2 * value, None);
+                sample.count(format!("nic.{device}.stats64.rx_{name}"), value);
+                sample.count(format!("nic.{device}.stats64.tx_{name}"), 2 * value);
             }
 
             sample

@@ -112,7 +112,7 @@ mod tests {
             "rx_errors",
             "tx_errors",
         ] {
-            host.count(format!("nic.e0.stats64.{name}"), 0, None);
+            host.count(format!("nic.e0.stats64.{name}"), 0);
         }
 
         host

@@ -70,7 +70,7 @@ mod tests {
         let sample = |idle: u64, user: u64, softirq: u64| {
             let mut sample = Snapshot::new("host", Source::Live);
             for (state, ticks) in [("idle", idle), ("user", user), ("softirq", softirq)] {
-                sample.count(format!("cpu.0.{state}"), ticks, None);
+                sample.count(format!("cpu.0.{state}"), ticks);
             }
             sample
         };

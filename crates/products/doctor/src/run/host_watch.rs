@@ -325,7 +325,7 @@ mod tests {
         let at = |threads: [(u64, i64); 3]| {
             let mut snapshot = Snapshot::new("a", Source::Live);
             for (thread, (ticks, cpu)) in threads.into_iter().enumerate() {
-                snapshot.count(format!("{OWN_THREADS}{thread}.ticks"), ticks, None);
+                snapshot.count(format!("{OWN_THREADS}{thread}.ticks"), ticks);
                 snapshot.set(format!("{OWN_THREADS}{thread}.cpu"), cpu, "test");
             }
             snapshot
@@ -376,7 +376,6 @@ mod tests {
                 snapshot.count(
                     format!("firewall.rule.ip t.c input handle {handle}.drops"),
                     drops,
-                    None,
                 );
             }
 

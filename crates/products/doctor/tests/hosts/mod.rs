@@ -14,7 +14,7 @@ pub(crate) fn host(words: &[&str]) -> Observed {
     for word in words {
         let (key, value) = word.split_once('=').expect("key=value");
         if let Some(key) = key.strip_prefix('#') {
-            snapshot.count(key, value.parse().expect("a number"), None);
+            snapshot.count(key, value.parse().expect("a number"));
         } else if let Some(key) = key.strip_prefix('+') {
             any_growth = true;
             grow(
@@ -55,7 +55,7 @@ pub(crate) fn host(words: &[&str]) -> Observed {
 }
 
 fn grow(snapshot: &mut Snapshot, period: &mut Period, key: &str, value: u64) {
-    snapshot.count(key, value, None);
+    snapshot.count(key, value);
     period.set(
         key,
         Delta {
