@@ -135,25 +135,30 @@ fn judged<T>(
     only: &[String],
     verdict: impl FnOnce(&Scope<'_>, &[(Layer, Finding)]) -> T,
 ) -> (Outcomes, T) {
-    let snapshots: Vec<Snapshot> = observed
-        .iter()
-        .map(|one| derive(one.snapshot.clone()))
-        .collect();
-    let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
-    let scope = scope(&snapshots, &periods);
-    let mut outcomes = Outcomes::default();
-
     let is_wanted =
         |id: &str| only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
-    for (layer, rule) in rules::all().filter(|(_, rule)| is_wanted(rule.id)) {
-        for (subject, ruling) in apply(rule, &scope) {
-            outcomes.add(layer, rule, subject, ruling);
-        }
-    }
 
-    outcomes.resolve(&scope);
-    let verdict = verdict(&scope, &outcomes.findings);
-    (outcomes, verdict)
+    with_derived(observed, |scope| {
+        let mut outcomes = Outcomes::default();
+        for (layer, rule) in rules::all().filter(|(_, rule)| is_wanted(rule.id)) {
+            for (subject, ruling) in apply(rule, scope) {
+                outcomes.add(layer, rule, subject, ruling);
+            }
+        }
+
+        outcomes.resolve(scope);
+        let verdict = verdict(scope, &outcomes.findings);
+        (outcomes, verdict)
+    })
+}
+
+/// The result of `judge` on hosts whose snapshots have the derived facts as well.
+pub(crate) fn with_derived<T>(observed: &[Observed], judge: impl FnOnce(&Scope<'_>) -> T) -> T {
+    let derived = observed.iter().map(|one| derive(one.snapshot.clone()));
+    let snapshots: Vec<Snapshot> = derived.collect();
+    let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
+
+    judge(&scope(&snapshots, &periods))
 }
 
 /// Joins snapshots that were derived already.
@@ -172,10 +177,7 @@ pub(crate) fn scope<'a>(snapshots: &'a [Snapshot], periods: &[Option<&'a Period>
 
 fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     match rule.judge {
-        Judge::Nic(judge) => scope
-            .nics()
-            .map(|nic| (nic.subject(), judge(&nic)))
-            .collect(),
+        Judge::Nic(judge) => scope.of_nics(judge).collect(),
         Judge::Host(judge) => scope
             .hosts
             .iter()

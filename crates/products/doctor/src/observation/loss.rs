@@ -5,59 +5,64 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::arithmetic::to_f64;
 use crate::classes::Class;
-use crate::derive::derive;
 use crate::drops::{COUNTED, SAMPLE_PERIOD, of_host};
-use crate::judge::scope;
+use crate::judge::with_derived;
 use crate::observed::Observed;
-use crate::period::Period;
 use crate::scope::{Facts, Host};
 use crate::timeline::RunFacts;
 
 /// Where the datagrams of a test were lost: the number of the run and its parts.
 pub(super) fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, LossSplit)> {
-    let snapshots: Vec<Snapshot> = observed
-        .iter()
-        .map(|one| derive(one.snapshot.clone()))
-        .collect();
-    let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
-    let scope = scope(&snapshots, &periods);
-    let mut splits = Vec::new();
-
-    // The first run is forward, in which the client sends.
-    let directions = runs
-        .iter()
-        .zip([true, false])
-        .filter_map(|(run, sender_first)| Some((run.as_ref()?, sender_first)));
-    for (index, (run, sender_first)) in directions.enumerate() {
-        let number = |name: &str| run.get(name)?.number();
-        let Some(lost) = number("lost_packets") else {
-            continue;
-        };
+    with_derived(observed, |scope| {
         let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
-        let (sender, receiver) = if sender_first {
-            (client, server)
-        } else {
-            (server, client)
+        // The first run is forward, in which the client sends.
+        let ends = [(client, server), (server, client)];
+        let existing = runs.iter().zip(ends).filter(|(run, _)| run.is_some());
+
+        let split = |(index, (run, (sender, receiver))): (usize, (&Option<RunFacts>, _))| {
+            Some((index, of_run(run.as_ref()?, sender, receiver)?))
         };
+        existing.enumerate().filter_map(split).collect()
+    })
+}
 
-        let split = split_loss(LossSplit {
-            label: run
-                .get("label")
-                .map(ToString::to_string)
-                .unwrap_or_default(),
-            lost: whole(lost),
-            sender: sender.and_then(|host| sender_drops(host, number("sent_packets"))),
-            nic: receiver.and_then(nic_drops),
-            backlog: receiver.and_then(|host| growth(host, &["softnet.dropped"])),
-            firewall: receiver.and_then(|host| firewall_drops(host, number("block_len_bytes"))),
-            socket: receiver.and_then(socket_drops),
-            kernel: receiver.and_then(kernel_drops),
-            ..LossSplit::default()
-        });
-        splits.push((index, split));
+fn of_run(
+    run: &RunFacts,
+    sender: Option<&Host<'_>>,
+    receiver: Option<&Host<'_>>,
+) -> Option<LossSplit> {
+    let number = |name: &str| run.get(name)?.number();
+    let label = run.get("label").map(ToString::to_string);
+
+    Some(split_loss(LossSplit {
+        label: label.unwrap_or_default(),
+        lost: whole(number("lost_packets")?),
+        sender: sender.and_then(|host| sender_drops(host, number("sent_packets"))),
+        nic: receiver.and_then(nic_drops),
+        backlog: receiver.and_then(|host| growth(host, &["softnet.dropped"])),
+        firewall: receiver.and_then(|host| firewall_drops(host, number("block_len_bytes"))),
+        socket: receiver.and_then(socket_drops),
+        kernel: receiver.and_then(kernel_drops),
+        ..LossSplit::default()
+    }))
+}
+
+/// Records the parts of the lost datagrams with every run; a part whose counters were not read is
+/// absent.
+pub(super) fn record_loss(snapshot: &mut Snapshot, loss: &[(usize, LossSplit)]) {
+    for (run, split) in loss {
+        for (place, lost) in [
+            ("network", Some(split.network)),
+            ("sender", split.sender),
+            ("nic", split.nic),
+            ("backlog", split.backlog),
+            ("firewall", split.firewall),
+            ("socket", split.socket),
+            ("kernel", split.kernel),
+        ] {
+            snapshot.set_known(format!("run.{run}.lost_in_{place}"), lost, "test");
+        }
     }
-
-    splits
 }
 
 /// Completes the parts of the lost datagrams, what sender and receiver disagree on; they are
