@@ -49,13 +49,8 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn pci_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let nics = scope.nics().map(|nic| (nic.subject(), small_slot(&nic)));
-    let noted = scope
-        .hosts
-        .iter()
-        .filter(|host| host.value("cards.pci.speed_gts").is_some());
-    nics.chain(noted.map(|host| (format!("card of {}", host.name()), noted_slot(host))))
-        .collect()
+    let noted = scope.of_hosts_with("cards.pci.speed_gts", "card", noted_slot);
+    scope.of_nics(small_slot).chain(noted).collect()
 }
 
 fn small_slot(nic: &Nic<'_>) -> Ruling {
@@ -129,14 +124,8 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
 }
 
 fn pci_03(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let noted = scope
-        .hosts
-        .iter()
-        .filter(|host| host.value("cards.same_card_bps").is_some());
-    let noted = noted.map(|host| (format!("card of {}", host.name()), shared_card_noted(host)));
-    noted
-        .chain(scope.nics().map(|nic| (nic.subject(), shared_card(&nic))))
-        .collect()
+    let noted = scope.of_hosts_with("cards.same_card_bps", "card", shared_card_noted);
+    noted.chain(scope.of_nics(shared_card)).collect()
 }
 
 /// Throughput with both ports on one card against throughput with two cards, all else equal.

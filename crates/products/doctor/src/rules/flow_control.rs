@@ -159,13 +159,8 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
 }
 
 fn pau_04(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let hosts = scope
-        .hosts
-        .iter()
-        .filter(|host| host.value("clients.count").is_some());
-    hosts
-        .map(|host| (format!("clients of {}", host.name()), slow_receiver(host)))
-        .collect()
+    let clients = scope.of_hosts_with("clients.count", "clients", slow_receiver);
+    clients.collect()
 }
 
 fn slow_receiver(host: &Host<'_>) -> Ruling {

@@ -16,13 +16,8 @@ rules! {
 }
 
 fn lnk_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let nics = scope.nics().map(|nic| (nic.subject(), slow_link(&nic)));
-    let clients = scope
-        .hosts
-        .iter()
-        .filter(|host| host.value("clients.count").is_some());
-    nics.chain(clients.map(|host| (format!("clients of {}", host.name()), slow_client(host))))
-        .collect()
+    let clients = scope.of_hosts_with("clients.count", "clients", slow_client);
+    scope.of_nics(slow_link).chain(clients).collect()
 }
 
 fn slow_link(nic: &Nic<'_>) -> Ruling {

@@ -101,16 +101,8 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     }
 
     if rulings.is_empty() {
-        let nics = scope.nics().map(|nic| {
-            (
-                nic.subject(),
-                unknown(
-                    "fanout.destinations",
-                    "needs rates per flow and bytes per transmit queue",
-                ),
-            )
-        });
-        rulings.extend(nics);
+        const NEEDS: &str = "needs rates per flow and bytes per transmit queue";
+        rulings.extend(scope.of_nics(|_| unknown("fanout.destinations", NEEDS)));
     }
 
     rulings
