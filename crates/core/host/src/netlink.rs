@@ -20,11 +20,11 @@ const TYPE_MASK: u16 = 0x3fff;
 /// One message of a response.
 pub(crate) struct Message<'a> {
     /// Type of the message; below 16 the types of netlink itself.
-    pub(crate) kind: u16,
+    pub kind: u16,
     /// Number of its request.
-    pub(crate) sequence: u32,
+    pub sequence: u32,
     /// Payload after the header.
-    pub(crate) payload: &'a [u8],
+    pub payload: &'a [u8],
 }
 
 /// The messages of a datagram. A message that claims more bytes than there are ends it.
@@ -155,7 +155,7 @@ const fn aligned(length: usize) -> usize {
 #[derive(Default)]
 pub(crate) struct Bitset {
     /// Names, each with whether it is set. Without a mask, only those that are set.
-    pub(crate) bits: Vec<(String, bool)>,
+    pub bits: Vec<(String, bool)>,
 }
 
 /// The kernel has a few hundred names; more are an error.

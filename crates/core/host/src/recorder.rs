@@ -8,7 +8,7 @@ use crate::error::{ReadError, record_absent};
 
 /// Facts below a prefix of their keys, such as `nic.eth0`, with their source.
 pub(crate) struct Recorder<'a> {
-    pub(crate) snapshot: &'a mut Snapshot,
+    pub snapshot: &'a mut Snapshot,
     prefix: String,
     src: &'a str,
 }

@@ -19,10 +19,10 @@ const MAX_BYTES: u64 = 64 << 20;
 /// A deflated value.
 pub(crate) struct Packed {
     /// Bytes before deflating.
-    pub(crate) size: i64,
+    pub size: i64,
     /// CRC-32 of `blob`.
-    pub(crate) checksum: i64,
-    pub(crate) blob: Vec<u8>,
+    pub checksum: i64,
+    pub blob: Vec<u8>,
 }
 
 impl Packed {

@@ -42,10 +42,10 @@ pub(crate) struct DropKind {
     reason: &'static str,
     function: &'static str,
     /// Part of the host that drops; `None` for what is no loss.
-    pub(crate) place: Option<&'static str>,
+    pub place: Option<&'static str>,
     meaning: &'static str,
     /// What to do or to compare.
-    pub(crate) next: Option<&'static str>,
+    pub next: Option<&'static str>,
     /// Patterns of counters that grow with it.
     counters: &'static str,
 }
@@ -111,7 +111,7 @@ impl DropKind {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TestTraffic {
     /// Ports of its sockets here.
-    pub(crate) ports: BTreeSet<u16>,
+    pub ports: BTreeSet<u16>,
     /// Its `EtherType`s.
     protocols: BTreeSet<u16>,
 }

@@ -33,19 +33,19 @@ pub(crate) const LONGER: &str = "measure for longer (-t 30)";
 /// One line of `limits.txt`.
 #[derive(Debug)]
 pub(crate) struct Limit {
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The limit in words.
     words: &'static str,
     /// Sentence that concludes it.
-    pub(crate) sentence: &'static str,
+    pub sentence: &'static str,
     /// Rules that explain it, the strongest first.
-    pub(crate) rules: Vec<&'static str>,
+    pub rules: Vec<&'static str>,
     /// Its own counters or settings prove it; the others are concluded by elimination.
-    pub(crate) is_certain: bool,
+    pub is_certain: bool,
     /// It holds during slow start as well.
-    pub(crate) holds_in_slow_start: bool,
+    pub holds_in_slow_start: bool,
     /// The measurement that shows whether this is the limit.
-    pub(crate) experiment: &'static str,
+    pub experiment: &'static str,
 }
 
 /// In the order in which limits explain: the first that was found wins, the next is runner-up.

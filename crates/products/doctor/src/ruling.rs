@@ -22,11 +22,11 @@ pub(crate) enum NoMatch {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unknown {
     /// Keys of the missing facts and why each is missing.
-    pub(crate) missing: Vec<(String, String)>,
+    pub missing: Vec<(String, String)>,
     /// Cause that the known facts suggest.
-    pub(crate) suspicion: Option<String>,
+    pub suspicion: Option<String>,
     /// Advice for a measurement that decides.
-    pub(crate) advice: Option<String>,
+    pub advice: Option<String>,
 }
 
 impl NoMatch {
@@ -97,17 +97,17 @@ impl<T> Suspect for Result<T, NoMatch> {
 /// Details that a rule that fires adds to its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Match {
-    pub(crate) evidence: Vec<Evidence>,
-    pub(crate) severity: Option<Severity>,
-    pub(crate) cap: Option<Confidence>,
-    pub(crate) remedy: Vec<String>,
-    pub(crate) undo: Vec<String>,
-    pub(crate) remedy_host: Option<String>,
-    pub(crate) advice: Option<String>,
-    pub(crate) persist: Option<String>,
-    pub(crate) needs: Vec<String>,
+    pub evidence: Vec<Evidence>,
+    pub severity: Option<Severity>,
+    pub cap: Option<Confidence>,
+    pub remedy: Vec<String>,
+    pub undo: Vec<String>,
+    pub remedy_host: Option<String>,
+    pub advice: Option<String>,
+    pub persist: Option<String>,
+    pub needs: Vec<String>,
     /// Objects that it concerns, where these are not all that the rule is applied to.
-    pub(crate) subjects: Vec<String>,
+    pub subjects: Vec<String>,
 }
 
 /// A match, to be filled with its evidence.

@@ -15,7 +15,7 @@ use crate::ruling::Ruling;
 /// All hosts of a diagnosis.
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
-    pub(crate) hosts: Vec<Host<'a>>,
+    pub hosts: Vec<Host<'a>>,
 }
 
 impl<'a> Scope<'a> {

@@ -12,8 +12,8 @@ use crate::timeline::{TestInterval, median};
 /// One slice.
 #[derive(Debug)]
 pub(crate) struct Slice {
-    pub(crate) seconds: f64,
-    pub(crate) observed: Vec<Observed>,
+    pub seconds: f64,
+    pub observed: Vec<Observed>,
 }
 
 /// A sample that is later than this part of its interval is discarded.

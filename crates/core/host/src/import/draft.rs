@@ -12,11 +12,11 @@ use crate::prelude::*;
 
 /// A snapshot being assembled, with facts that can only be attached once everything was read.
 pub(super) struct Draft {
-    pub(super) snapshot: Snapshot,
+    pub snapshot: Snapshot,
     loose: UnattributedFacts,
     runs: Runs,
     /// At least one line was understood.
-    pub(super) understood: bool,
+    pub understood: bool,
 }
 
 impl Draft {

@@ -5,11 +5,11 @@ use super::ethtool_headings::HEADINGS;
 /// Output of one command.
 #[derive(Clone)]
 pub(super) struct Block<'a> {
-    pub(super) host: Option<&'a str>,
+    pub host: Option<&'a str>,
     /// The command as typed, without the prompt; empty where it is unknown.
-    pub(super) command: &'a str,
+    pub command: &'a str,
     /// Lines with their number in the text.
-    pub(super) lines: Vec<(usize, &'a str)>,
+    pub lines: Vec<(usize, &'a str)>,
 }
 
 impl<'a> Block<'a> {

@@ -8,16 +8,16 @@ use crate::prelude::*;
 /// Amount that a rule dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
+    pub packets: u64,
+    pub bytes: u64,
 }
 
 /// Drops by the rules and policies of a table.
 #[derive(Default)]
 pub(crate) struct Rules {
-    pub(crate) count: usize,
+    pub count: usize,
     /// Program, table, chain and number of each that drops.
-    pub(crate) dropped: Vec<(String, Dropped)>,
+    pub dropped: Vec<(String, Dropped)>,
 }
 
 /// Verdict to drop of a rule with the standard target, which has no name.

@@ -5,11 +5,11 @@ use crate::prelude::*;
 /// One line of `/proc/interrupts`.
 pub(crate) struct Interrupt {
     /// Number, or name for those of the CPU itself.
-    pub(crate) number: String,
+    pub number: String,
     /// Interrupts each CPU took.
-    pub(crate) per_cpu: Vec<(u32, u64)>,
+    pub per_cpu: Vec<(u32, u64)>,
     /// Fields after the counts: controller, hardware number and the names of the handlers.
-    pub(crate) description: String,
+    pub description: String,
 }
 
 /// CPUs a line may have columns for.

@@ -76,21 +76,21 @@ impl Tested {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TcpSocket {
     /// Number of its state (`net/tcp_states.h`).
-    pub(crate) state: u8,
+    pub state: u8,
     /// Its own address.
-    pub(crate) local: SocketAddr,
+    pub local: SocketAddr,
     /// Address of the other end.
-    pub(crate) remote: SocketAddr,
+    pub remote: SocketAddr,
     /// Connections that wait to be accepted of a listener, otherwise bytes that wait to be read.
     receive_queue: u32,
     /// Backlog of a listener, otherwise bytes that wait to be acknowledged.
     send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
-    pub(crate) inode: u32,
+    pub inode: u32,
     /// `TCP_INFO` of the connection, where it was requested.
-    pub(crate) info: Option<TcpInfo>,
+    pub info: Option<TcpInfo>,
     /// Congestion control of the connection, where it was requested.
-    pub(crate) congestion: Option<String>,
+    pub congestion: Option<String>,
 }
 
 /// Reads one socket (`struct inet_diag_msg`).

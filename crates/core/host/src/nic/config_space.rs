@@ -4,14 +4,14 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PcieLink {
     /// Largest payload of a packet the device can take, bytes.
-    pub(crate) payload_supported_bytes: u32,
+    pub payload_supported_bytes: u32,
     /// Largest payload it uses, bytes.
-    pub(crate) payload_bytes: u32,
+    pub payload_bytes: u32,
     /// Largest read request, bytes.
-    pub(crate) read_request_bytes: u32,
+    pub read_request_bytes: u32,
     /// States of power saving in use: bit 0 L0s, bit 1 L1; `None` inside the root complex, where
     /// there is no link.
-    pub(crate) aspm: Option<u8>,
+    pub aspm: Option<u8>,
 }
 
 /// Why there is no capability.

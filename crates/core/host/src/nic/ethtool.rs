@@ -14,7 +14,7 @@ pub(crate) struct Section {
     group: &'static str,
     src: &'static str,
     /// Records the attributes of the response.
-    pub(crate) read: fn(&mut Recorder<'_>, body: &[u8]),
+    pub read: fn(&mut Recorder<'_>, body: &[u8]),
 }
 
 const fn section(

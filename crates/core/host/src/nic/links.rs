@@ -15,11 +15,11 @@ const LINKS_MAX: usize = 1024;
 /// One interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
-    pub(crate) index: u32,
-    pub(crate) name: String,
-    pub(crate) loopback: bool,
+    pub index: u32,
+    pub name: String,
+    pub loopback: bool,
     /// It is administratively up.
-    pub(crate) up: bool,
+    pub up: bool,
     carrier: bool,
     body: Vec<u8>,
 }

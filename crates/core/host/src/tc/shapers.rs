@@ -9,7 +9,7 @@ const OPTIONS: u16 = 2;
 /// A shaper without classes.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Shaper {
-    pub(crate) rate_bps: f64,
+    pub rate_bps: f64,
     limit_bytes: Option<u32>,
     burst_bytes: Option<f64>,
     /// It has no peak rate and adds nothing to the length of a packet.

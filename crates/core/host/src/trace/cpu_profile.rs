@@ -48,9 +48,9 @@ impl CpuProfile {
 /// A stack as it was sampled: the innermost address first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sampled {
-    pub(super) cpu: u32,
-    pub(super) process: u32,
-    pub(super) addresses: Vec<u64>,
+    pub cpu: u32,
+    pub process: u32,
+    pub addresses: Vec<u64>,
 }
 
 /// Stacks that are kept apart; further ones are counted without their functions.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Format {
     /// Number of the tracepoint, which its data begin with.
-    pub(super) id: u16,
+    pub id: u16,
     fields: BTreeMap<String, Field>,
     /// Values that `print fmt` has a name for.
     names: BTreeMap<u64, String>,

@@ -16,7 +16,7 @@ pub(crate) enum Value {
 
 /// A row of a result.
 #[derive(Debug)]
-pub(crate) struct Row(pub(crate) Vec<Value>);
+pub(crate) struct Row(pub Vec<Value>);
 
 /// A list of parameters.
 macro_rules! params {

@@ -11,16 +11,16 @@ const MAX_POINTS: usize = 1_000_000;
 
 /// Series that share everything but names and values.
 pub(crate) struct Group {
-    pub(crate) names: Vec<String>,
-    pub(crate) of: SeriesOf,
-    pub(crate) way: Way,
-    pub(crate) is_thinned: bool,
+    pub names: Vec<String>,
+    pub of: SeriesOf,
+    pub way: Way,
+    pub is_thinned: bool,
     /// Values of each series.
-    pub(crate) points: usize,
-    pub(crate) t0_ns: u64,
+    pub points: usize,
+    pub t0_ns: u64,
     /// `None` where the ends of the intervals are in the value.
-    pub(crate) step_ns: Option<u64>,
-    pub(crate) packed: Packed,
+    pub step_ns: Option<u64>,
+    pub packed: Packed,
 }
 
 /// All series in their order, neighbours together where they fit.

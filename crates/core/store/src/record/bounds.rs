@@ -18,13 +18,13 @@ const NAME_MAX_BYTES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Scan {
     /// Value of the member `schema`.
-    pub(crate) schema: Option<String>,
+    pub schema: Option<String>,
     /// The member that was being read.
-    pub(crate) member: String,
+    pub member: String,
     /// The member that was entered last.
-    pub(crate) entered: String,
+    pub entered: String,
     /// The bound that was exceeded.
-    pub(crate) exceeded: Option<String>,
+    pub exceeded: Option<String>,
 }
 
 /// Reads a text to its end, its first fault, or the first bound it exceeds.

@@ -16,13 +16,13 @@ const THROTTLED_MIN: f64 = 0.1;
 /// One end of a direction in a slice. What was not measured is absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End<'a> {
-    pub(super) host: Host<'a>,
+    pub host: Host<'a>,
     /// Time of its busiest thread, of one CPU.
     thread: Option<f64>,
     /// The CPU time of its busiest thread, or of the program, is known.
     is_cpu_known: bool,
     /// Share of the time that one of its threads waited for a CPU.
-    pub(super) wait: f64,
+    pub wait: f64,
 }
 
 impl<'a> End<'a> {

@@ -12,10 +12,10 @@ use crate::ruling::{Match, Needed, NoMatch, inapplicable, unknown};
 /// One host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Host<'a> {
-    pub(crate) snapshot: &'a Snapshot,
-    pub(crate) period: Option<&'a Period>,
+    pub snapshot: &'a Snapshot,
+    pub period: Option<&'a Period>,
     /// The other host, when there are exactly two.
-    pub(crate) other: Option<&'a Snapshot>,
+    pub other: Option<&'a Snapshot>,
 }
 
 /// An object that facts are about: a host, an interface, a queueing discipline or a run.
@@ -376,8 +376,8 @@ pub(crate) const ENCRYPTION_MIN: f64 = 0.25;
 /// Load of a CPU, shares of the period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CpuLoad {
-    pub(crate) cpu: u32,
-    pub(crate) softirq: f64,
-    pub(crate) busy: f64,
-    pub(crate) steal: f64,
+    pub cpu: u32,
+    pub softirq: f64,
+    pub busy: f64,
+    pub steal: f64,
 }

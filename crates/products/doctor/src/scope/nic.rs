@@ -12,8 +12,8 @@ use crate::ruling::{NoMatch, inapplicable, unknown};
 /// One interface of a host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nic<'a> {
-    pub(crate) host: Host<'a>,
-    pub(crate) name: &'a str,
+    pub host: Host<'a>,
+    pub name: &'a str,
 }
 
 impl<'a> Host<'a> {
@@ -223,9 +223,9 @@ impl<'a> Nic<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Qdisc<'a> {
     nic: Nic<'a>,
-    pub(crate) kind: &'a str,
+    pub kind: &'a str,
     /// Key of its facts, without a dot at the end.
-    pub(crate) key: String,
+    pub key: String,
 }
 
 impl<'a> Facts<'a> for Qdisc<'a> {

@@ -14,10 +14,10 @@ use crate::ruling::{Match, NoMatch, Suspect, require, unknown};
 /// as its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading<T> {
-    pub(crate) key: String,
-    pub(crate) value: T,
+    pub key: String,
+    pub value: T,
     /// The value is less than certain.
-    pub(crate) inferred: bool,
+    pub inferred: bool,
 }
 
 impl<T: Display> Display for Reading<T> {
@@ -78,12 +78,12 @@ impl Match {
 /// Growth of a counter or of a class of counters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Growth {
-    pub(crate) value: u64,
+    pub value: u64,
     /// A total since boot, because there is no period.
-    pub(crate) total: bool,
+    pub total: bool,
     /// Length of the period in seconds.
-    pub(crate) seconds: f64,
-    pub(crate) evidence: Vec<Evidence>,
+    pub seconds: f64,
+    pub evidence: Vec<Evidence>,
 }
 
 impl Display for Growth {

@@ -25,20 +25,20 @@ const SPURIOUS_SEGMENTS_MIN: f64 = 10.0;
 /// One test run a snapshot contains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run<'a> {
-    pub(crate) host: Host<'a>,
-    pub(crate) index: usize,
+    pub host: Host<'a>,
+    pub index: usize,
 }
 
 /// Growth of the round trip under load.
 #[derive(Debug)]
 pub(crate) struct Inflation {
     /// The round trip under load, of that without.
-    pub(crate) times: f64,
+    pub times: f64,
     /// Measurement that it was concluded from beside the round trip under load: the growth itself,
     /// or the round trip without load.
-    pub(crate) read: Reading<f64>,
+    pub read: Reading<f64>,
     /// Round trip under load, microseconds.
-    pub(crate) loaded: Result<Reading<f64>, NoMatch>,
+    pub loaded: Result<Reading<f64>, NoMatch>,
 }
 
 /// Runs one snapshot may contain.

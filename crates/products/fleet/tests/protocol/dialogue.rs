@@ -22,9 +22,9 @@ use serde_json::{Map, Value, json};
 
 /// A dialogue.
 pub(crate) struct Dialogue {
-    pub(crate) machine: Machine,
+    pub machine: Machine,
     /// Number of the line and the step.
-    pub(crate) steps: Vec<(usize, Step)>,
+    pub steps: Vec<(usize, Step)>,
 }
 
 /// The machine under test.

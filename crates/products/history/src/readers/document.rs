@@ -8,11 +8,11 @@ use serde_json::{Deserializer, Value};
 
 /// A document in a text.
 pub(super) struct Document {
-    pub(super) value: Value,
+    pub value: Value,
     /// Bytes of the text it takes.
-    pub(super) bytes: usize,
+    pub bytes: usize,
     /// Bytes at its end that were not read; of a document that is cut off.
-    pub(super) cut_bytes: Option<usize>,
+    pub cut_bytes: Option<usize>,
 }
 
 /// The document with which `text` begins; `None` when it is no JSON or nothing of it is whole.

@@ -38,7 +38,7 @@ pub(super) struct Texts {
     /// Facts known of the next test; `None` while lines belong to the last one.
     opening: Option<Opening>,
     /// Release of iperf3 that a line named.
-    pub(super) iperf3_version: Option<String>,
+    pub iperf3_version: Option<String>,
     /// Test and stream of each number in reports.
     places: HashMap<Subject, (usize, usize)>,
 }

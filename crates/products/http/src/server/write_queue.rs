@@ -48,7 +48,7 @@ pub(crate) trait Transport {
 }
 
 /// A connection's socket.
-pub(crate) struct SocketTransport<'a>(pub(crate) &'a OwnedFd);
+pub(crate) struct SocketTransport<'a>(pub &'a OwnedFd);
 
 impl Transport for SocketTransport<'_> {
     fn send(&mut self, bytes: &[u8], followed: Followed) -> io::Result<usize> {
@@ -338,7 +338,7 @@ pub(crate) mod tests {
     /// Accepts at most `room` bytes in total, and at most `bite` per call.
     pub(crate) struct MemoryTransport<'a> {
         content: &'a Content,
-        pub(crate) taken: Vec<u8>,
+        pub taken: Vec<u8>,
         room: usize,
         bite: usize,
         followed: Vec<Followed>,

@@ -52,10 +52,10 @@ pub(super) struct SideMeasures {
 /// A server whose protocol has no probes.
 pub(super) struct SidePeer<C> {
     /// The connection of the first test, until it begins.
-    pub(super) first: Option<C>,
-    pub(super) side: SideMeasures,
+    pub first: Option<C>,
+    pub side: SideMeasures,
     /// It reported facts of its host, or the state of its kernel.
-    pub(super) has_facts: bool,
+    pub has_facts: bool,
 }
 
 impl SideMeasures {

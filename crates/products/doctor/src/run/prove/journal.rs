@@ -23,20 +23,20 @@ const COMMANDS_MAX: usize = 32;
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
     /// The boot in which it was written; another one has not got the settings any more.
-    pub(super) boot_id: String,
+    pub boot_id: String,
     /// Commands that restore the former settings, in order.
-    pub(super) undo: Vec<String>,
+    pub undo: Vec<String>,
     /// Interface to the server.
-    pub(super) interface: String,
+    pub interface: String,
     /// The former settings by the keys of their facts.
-    pub(super) settings: BTreeMap<String, String>,
+    pub settings: BTreeMap<String, String>,
 }
 
 /// The file of a network namespace. It is locked, so that a host has one proof at a time, and empty
 /// while the former settings are in force.
 #[derive(Debug)]
 pub(super) struct Journal {
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
     file: File,
 }
 

@@ -53,9 +53,9 @@ fn settings_of(interface: &str) -> BTreeMap<String, String> {
 
 /// Settings of this host, which are those of a fix or the former ones.
 pub(super) struct Settings<'a> {
-    pub(super) journal: &'a mut Journal,
-    pub(super) record: Record,
-    pub(super) are_changed: bool,
+    pub journal: &'a mut Journal,
+    pub record: Record,
+    pub are_changed: bool,
 }
 
 impl Settings<'_> {

@@ -86,28 +86,28 @@ pub(super) fn error(line: &str) -> Option<&str> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::readers) struct Opening {
     pub(super) tool: Option<Tool>,
-    pub(in crate::readers) version: Option<String>,
-    pub(super) endpoint: Option<Endpoint>,
-    pub(super) peer_host: String,
+    pub version: Option<String>,
+    pub endpoint: Option<Endpoint>,
+    pub peer_host: String,
     /// Port of the server, where this end is the client; where it listens, where it is the server.
-    pub(super) server_port: Option<u16>,
-    pub(in crate::readers) host_name: Option<String>,
-    pub(in crate::readers) cookie: Option<String>,
-    pub(super) started_unix_ms: Option<u64>,
-    pub(super) mss_bytes: Option<u32>,
-    pub(super) datagram_bytes: Option<u32>,
-    pub(super) block_len_bytes: Option<u32>,
-    pub(super) is_reverse: bool,
-    pub(super) is_udp: bool,
+    pub server_port: Option<u16>,
+    pub host_name: Option<String>,
+    pub cookie: Option<String>,
+    pub started_unix_ms: Option<u64>,
+    pub mss_bytes: Option<u32>,
+    pub datagram_bytes: Option<u32>,
+    pub block_len_bytes: Option<u32>,
+    pub is_reverse: bool,
+    pub is_udp: bool,
     /// True if the columns of this end's rows are those of a sender.
-    pub(super) sends: Option<bool>,
+    pub sends: Option<bool>,
     /// The test as the command and the report describe it, without the length of its blocks.
-    pub(super) spec: TestSpec,
-    pub(super) cpu: Option<(CpuUsage, CpuUsage)>,
-    pub(super) congestion: [Option<String>; 2],
+    pub spec: TestSpec,
+    pub cpu: Option<(CpuUsage, CpuUsage)>,
+    pub congestion: [Option<String>; 2],
     /// The program came to its end, so that both ends have exchanged their results.
-    pub(super) is_done: bool,
-    pub(super) source: String,
+    pub is_done: bool,
+    pub source: String,
 }
 
 /// Lines that have nothing a test needs.

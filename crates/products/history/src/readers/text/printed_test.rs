@@ -17,12 +17,12 @@ const STREAMS_MAX: usize = 1024;
 
 /// The rows of one test as one end printed them.
 pub(in crate::readers) struct TextTest {
-    pub(in crate::readers) opening: Opening,
+    pub opening: Opening,
     pub(super) streams: Vec<TextStream>,
     /// Numbers in the report, by stream.
     subjects: Vec<Subject>,
     failure: Option<Failure>,
-    pub(in crate::readers) source: String,
+    pub source: String,
 }
 
 impl TextTest {

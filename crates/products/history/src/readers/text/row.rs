@@ -16,16 +16,16 @@ pub(super) enum Subject {
 /// Role of a stream at the end that printed the line; of a test in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RoleTag {
-    pub(super) sends: bool,
-    pub(super) is_server: bool,
+    pub sends: bool,
+    pub is_server: bool,
 }
 
 /// A line that begins with a subject in brackets.
 #[derive(Debug)]
 pub(super) struct Bracketed<'a> {
-    pub(super) subject: Subject,
-    pub(super) tag: Option<RoleTag>,
-    pub(super) rest: &'a str,
+    pub subject: Subject,
+    pub tag: Option<RoleTag>,
+    pub rest: &'a str,
 }
 
 /// The end that counted a total of iperf3.
@@ -38,25 +38,25 @@ pub(super) enum Counted {
 /// An interval or a total.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
-    pub(super) start_s: f64,
-    pub(super) end_s: f64,
-    pub(super) bytes: f64,
-    pub(super) rate_bps: f64,
-    pub(super) counted: Option<Counted>,
-    pub(super) is_omitted: bool,
+    pub start_s: f64,
+    pub end_s: f64,
+    pub bytes: f64,
+    pub rate_bps: f64,
+    pub counted: Option<Counted>,
+    pub is_omitted: bool,
     /// Segments sent again. The same column has the datagrams of a UDP sender.
-    pub(super) count: Option<u64>,
-    pub(super) cwnd_bytes: Option<u64>,
-    pub(super) rtt_us: Option<u32>,
-    pub(super) udp: Option<UdpColumns>,
+    pub count: Option<u64>,
+    pub cwnd_bytes: Option<u64>,
+    pub rtt_us: Option<u32>,
+    pub udp: Option<UdpColumns>,
 }
 
 /// Jitter, lost datagrams, and datagrams up to the highest number that arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct UdpColumns {
-    pub(super) jitter_s: f64,
-    pub(super) lost: u64,
-    pub(super) packets: u64,
+    pub jitter_s: f64,
+    pub lost: u64,
+    pub packets: u64,
 }
 
 impl<'a> Bracketed<'a> {

@@ -12,26 +12,26 @@ const INTERVALS_MAX: usize = 1 << 20;
 /// One stream in one direction, or the sum of all.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TextStream {
-    pub(super) local: Option<(IpAddr, u16)>,
-    pub(super) remote: Option<(IpAddr, u16)>,
-    pub(super) mss_bytes: Option<u32>,
+    pub local: Option<(IpAddr, u16)>,
+    pub remote: Option<(IpAddr, u16)>,
+    pub mss_bytes: Option<u32>,
     /// Round trip of the handshake.
-    pub(super) initial_rtt_us: Option<u32>,
+    pub initial_rtt_us: Option<u32>,
     /// When it was opened, as the line has it.
-    pub(super) opened: Option<String>,
+    pub opened: Option<String>,
     /// `(reverse)` of iperf 2.
-    pub(super) is_reverse: bool,
+    pub is_reverse: bool,
     /// The direction, where a line names it.
-    pub(super) flow: Option<Flow>,
-    pub(super) intervals: Vec<Row>,
+    pub flow: Option<Flow>,
+    pub intervals: Vec<Row>,
     /// The total without a mark, of iperf 2.
-    pub(super) total: Option<Row>,
-    pub(super) sender: Option<Row>,
-    pub(super) receiver: Option<Row>,
+    pub total: Option<Row>,
+    pub sender: Option<Row>,
+    pub receiver: Option<Row>,
     /// `Sent 183 datagrams`
-    pub(super) sent_datagrams: Option<u64>,
+    pub sent_datagrams: Option<u64>,
     /// The next row is that of the server.
-    pub(super) is_server_report: bool,
+    pub is_server_report: bool,
 }
 
 impl TextStream {

@@ -40,7 +40,7 @@ pub(super) struct Transferred {
     pub started_ns: u64,
     pub samples: Vec<LoadSample>,
     /// Measurements of the server.
-    pub(super) reports: Vec<Measurement>,
+    pub reports: Vec<Measurement>,
 }
 
 /// The connection of a test.
