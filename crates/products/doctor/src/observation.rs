@@ -25,13 +25,10 @@ pub struct EndpointObservation {
     /// The host at the end of the test.
     pub snapshot: Snapshot,
     /// Its counters over the test.
-    #[serde(default)]
     pub period: Option<Period>,
     /// Client to server, as this end saw it.
-    #[serde(default)]
     pub forward: Option<RunFacts>,
     /// Server to client, as this end saw it.
-    #[serde(default)]
     pub reverse: Option<RunFacts>,
     /// The intervals of [`Self::forward`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -153,14 +153,13 @@ struct Written<'a, M> {
 struct Head<'a> {
     #[serde(rename = "v")]
     version: u32,
-    #[serde(default)]
     run: Option<RunId>,
     #[serde(default)]
     epoch: u64,
     seq: u64,
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     body: Option<&'a RawValue>,
 }
 

@@ -21,7 +21,7 @@ pub struct Leftover {
     /// Process id of its agent, which ends it with the run; absent where the agent has ended.
     pub agent: Option<u32>,
     /// It ended; absent where that was not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_ended: Option<bool>,
 }
 

@@ -12,7 +12,6 @@ pub(crate) struct StartRecord {
     /// Start, wall clock of the client.
     pub started_unix_ms: u64,
     /// The negotiated protocol; absent in older directories.
-    #[serde(default)]
     pub protocol: Option<NegotiatedProtocol>,
     /// The client's host.
     pub client: Environment,

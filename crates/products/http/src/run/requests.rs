@@ -48,13 +48,11 @@ pub(super) struct CellMark {
     /// Id.
     pub id: String,
     /// Expected duration; cells above a minute are sampled once a second.
-    #[serde(default)]
     pub expected_ms: Option<u64>,
     /// Warm-up: seconds are kept from here; a second mark of the same id begins the cell itself.
     #[serde(default)]
     pub is_warm_up: bool,
     /// Source of the traffic, if it is not the client of the session.
-    #[serde(default)]
     pub peer: Option<std::net::IpAddr>,
 }
 

@@ -49,7 +49,7 @@ pub enum AgentMessage {
     /// All processes of a round or run have ended.
     Done {
         /// The round; absent for the whole run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         round: Option<u32>,
         /// The agent sent this before its processes confirmed their end.
         #[serde(default)]
@@ -72,16 +72,13 @@ pub struct Hello {
     #[serde(default)]
     pub host: String,
     /// Public host key; equal keys and boot ids are one machine.
-    #[serde(default)]
     pub host_key: Option<String>,
     /// Hash of the boot id and of the network namespace.
-    #[serde(default)]
     pub boot_hash: Option<String>,
     /// Addresses of the host.
     #[serde(default)]
     pub addresses: Vec<Address>,
     /// Local address of the control path.
-    #[serde(default)]
     pub control_address: Option<IpAddr>,
     /// Agent's monotonic clock.
     #[serde(default)]
@@ -108,7 +105,6 @@ pub struct Address {
     /// Device that has it.
     pub device: String,
     /// Speed of the link.
-    #[serde(default)]
     pub speed_bps: Option<u64>,
     /// Physical ports that the device sends through; empty where they are not known.
     #[serde(default)]
@@ -124,7 +120,7 @@ pub struct Preflighted {
     /// One entry per probed port.
     pub peers: Vec<ProbeReport>,
     /// Facts of the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts: Option<Box<Snapshot>>,
 }
 
@@ -138,16 +134,12 @@ pub struct ProbeReport {
     /// Outcome of the probe.
     pub outcome: ProbeOutcome,
     /// Round trip of the handshake.
-    #[serde(default)]
     pub rtt_ns: Option<u64>,
     /// Device of the route.
-    #[serde(default)]
     pub device: Option<String>,
     /// MTU of the route in bytes.
-    #[serde(default)]
     pub mtu_bytes: Option<u32>,
     /// Port of a bridge that leads to the partner.
-    #[serde(default)]
     pub bridge_port: Option<BridgePort>,
 }
 
@@ -157,7 +149,6 @@ pub struct BridgePort {
     /// Its device.
     pub name: String,
     /// Bridge of the bus that its card is behind; absent of a device without a bus.
-    #[serde(default)]
     pub slot: Option<String>,
 }
 
@@ -190,7 +181,7 @@ pub struct TaskResult {
     /// Number of parts, 1 to [`PARTS_MAX`].
     pub parts: u32,
     /// End of the task; in part 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<TaskEnd>,
     /// Pieces of the record of the test; all pieces of all parts in order are one text of JSON.
     #[serde(default)]
@@ -203,13 +194,11 @@ pub struct TaskEnd {
     /// Done, failed or aborted.
     pub outcome: Outcome,
     /// Why it is not done. Untrusted text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Planned start, agent's clock.
-    #[serde(default)]
     pub planned_ns: Option<u64>,
     /// Actual start, agent's clock.
-    #[serde(default)]
     pub started_ns: Option<u64>,
     /// Step of the wall clock during the task.
     #[serde(default)]

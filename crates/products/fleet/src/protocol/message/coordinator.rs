@@ -29,7 +29,7 @@ pub enum CoordinatorMessage {
     /// End the round or the run. Answer: DONE.
     Cancel {
         /// The round; absent for the whole run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         round: Option<u32>,
     },
     /// Renews the lease.

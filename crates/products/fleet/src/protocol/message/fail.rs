@@ -14,7 +14,7 @@ pub struct Fail {
     #[serde(default)]
     pub text: String,
     /// Number of the message; absent when it could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
 }
 

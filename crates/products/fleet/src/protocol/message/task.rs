@@ -59,10 +59,10 @@ pub struct ArmTask {
     #[serde(default)]
     pub delay_ms: u64,
     /// Highest rate; absent without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// Congestion control; absent for that of the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }
 
