@@ -8,8 +8,9 @@ use crate::prelude::*;
 const SRC: &str = "import:note";
 
 /// Reads the lines of a note.
+#[derive(Default)]
 pub(super) struct Reader<'a> {
-    block: Block<'a>,
+    command: &'a str,
     is_note: bool,
     idle_connections: f64,
     active_connections: Option<f64>,
@@ -19,14 +20,9 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         Self {
-            block: Block {
-                lines: Vec::new(),
-                ..block.clone()
-            },
+            command: block.command,
             is_note: block.host == Some("note") || block.command == "role",
-            idle_connections: 0.0,
-            active_connections: None,
-            left_waiting: false,
+            ..Self::default()
         }
     }
 
@@ -46,7 +42,7 @@ impl<'a> Reader<'a> {
             || role(snapshot, line).is_some()
             || line.contains('=')
             || leading_number(line).is_some()
-            || self.block.command.starts_with("phase")
+            || self.command.starts_with("phase")
     }
 
     pub(super) fn finish(self, snapshot: &mut Snapshot) {
@@ -107,7 +103,7 @@ impl<'a> Reader<'a> {
     /// A table of rates: the command names the concurrencies, a line the payload and its rates in
     /// MB/s.
     fn concurrency(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
-        let (_, columns) = self.block.command.split_once("MB/s at concurrency ")?;
+        let (_, columns) = self.command.split_once("MB/s at concurrency ")?;
         let numbers = |text: &str| -> Option<Vec<f64>> {
             text.split_whitespace()
                 .map(|word| word.parse().ok())
@@ -146,7 +142,7 @@ impl<'a> Reader<'a> {
 
     /// `P=10 288`, in Gbit/s, under a command that calls it a sweep.
     fn sweep(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
-        if !self.block.command.contains("sweep") {
+        if !self.command.contains("sweep") {
             return None;
         }
 
@@ -163,7 +159,7 @@ impl<'a> Reader<'a> {
 
     /// Throughput through one card and through two: `via software switch=42.3`, in Gbit/s.
     fn cards(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
-        let command = self.block.command;
+        let command = self.command;
         let (_, slot) = command.split_once("PCIe ")?;
         let (what, rate) = line.split_once('=')?;
         let rate = leading_number(rate)?;

@@ -6,6 +6,7 @@ use crate::prelude::*;
 const SRC: &str = "import:/proc/net/bonding";
 
 /// Reads one file of that directory.
+#[derive(Default)]
 pub(super) struct Reader {
     /// The bond, and whether the command names it.
     bond: (String, bool),
@@ -26,9 +27,7 @@ impl Reader {
         let bond = (named.unwrap_or("bond0").to_owned(), named.is_some());
         Self {
             bond,
-            is_active: false,
-            member: None,
-            members: 0,
+            ..Self::default()
         }
     }
 

@@ -85,7 +85,7 @@ pub(super) fn read_block(
             || tc.line(snapshot, line)
             || lspci.line(&mut draft.loose, line)
             || ovs.line(line)
-            || system.line(snapshot, &mut draft.loose, line)
+            || system.line(snapshot, line)
             || notes.line(snapshot, line);
         any |= understood;
 

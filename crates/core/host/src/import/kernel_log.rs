@@ -22,6 +22,7 @@ struct Link {
 }
 
 /// Reads lines of the log.
+#[derive(Default)]
 pub(super) struct Reader {
     is_log: bool,
     links: BTreeMap<String, Link>,
@@ -33,9 +34,7 @@ impl Reader {
     pub(super) fn new(block: &Block<'_>) -> Self {
         Self {
             is_log: matches!(block.program(), "dmesg" | "journalctl"),
-            links: BTreeMap::new(),
-            tx_timeouts: BTreeMap::new(),
-            table_full: 0,
+            ..Self::default()
         }
     }
 

@@ -17,6 +17,7 @@ struct Load {
 }
 
 /// Reads lines of these programs.
+#[derive(Default)]
 pub(super) struct Reader<'a> {
     program: &'a str,
     /// Names of the columns of the table that the lines belong to.
@@ -35,12 +36,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         Self {
             program: block.program(),
-            columns: Vec::new(),
-            source: "",
-            samples: BTreeMap::new(),
-            means: BTreeMap::new(),
-            count: 0,
-            in_processes: false,
+            ..Self::default()
         }
     }
 

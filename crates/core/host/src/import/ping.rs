@@ -10,6 +10,7 @@ const HEADERS_V4_BYTES: f64 = 28.0;
 const HEADERS_V6_BYTES: f64 = 48.0;
 
 /// Reads the output of one command.
+#[derive(Default)]
 pub(super) struct Reader<'a> {
     /// Payload that the command requests, bytes.
     payload: Option<f64>,
@@ -54,12 +55,7 @@ impl<'a> Reader<'a> {
                 .copied()
                 .filter(|_| is_ping)
                 .unwrap_or_default(),
-            packet: None,
-            sent: None,
-            received: 0.0,
-            rtt_ms: [None; 3],
-            is_refused: false,
-            reported_mtu: None,
+            ..Self::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use super::ethtool_headings::HEADINGS;
 
 /// Output of one command.
-#[derive(Clone)]
+#[derive(Default)]
 pub(super) struct Block<'a> {
     pub host: Option<&'a str>,
     /// The command as typed, without the prompt; empty where it is unknown.
@@ -64,11 +64,7 @@ impl<'a> Block<'a> {
 
 /// The blocks of a text's lines.
 pub(super) fn split(lines: &[(usize, String)]) -> Vec<Block<'_>> {
-    let mut blocks = vec![Block {
-        host: None,
-        command: "",
-        lines: Vec::new(),
-    }];
+    let mut blocks = vec![Block::default()];
     let mut host = None;
 
     for (number, line) in lines {

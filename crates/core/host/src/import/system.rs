@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 /// Reads lines about the system; tables are collected and read at the end of the block.
 pub(super) struct Reader<'a> {
-    block: Block<'a>,
+    block: &'a Block<'a>,
     interrupts: String,
     table: String,
     /// Inside the output of lscpu.
@@ -17,12 +17,9 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(block: &Block<'a>) -> Self {
+    pub(super) fn new(block: &'a Block<'a>) -> Self {
         Self {
-            block: Block {
-                lines: Vec::new(),
-                ..block.clone()
-            },
+            block,
             interrupts: String::new(),
             table: String::new(),
             lscpu: block.program() == "lscpu",
@@ -30,12 +27,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn line(
-        &mut self,
-        snapshot: &mut Snapshot,
-        _: &mut UnattributedFacts,
-        line: &'a str,
-    ) -> bool {
+    pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
         self.interrupt(line)
             || connection_tracking(snapshot, line)
             || self.table(line)

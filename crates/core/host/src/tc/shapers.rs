@@ -7,7 +7,7 @@ use crate::prelude::*;
 const OPTIONS: u16 = 2;
 
 /// A shaper without classes.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shaper {
     pub rate_bps: f64,
     limit_bytes: Option<u32>,
@@ -92,9 +92,7 @@ fn cake(options: &[u8]) -> Option<Shaper> {
     let rate = u64_of(options, BASE_RATE64).filter(|rate| *rate > 0)?;
     Some(Shaper {
         rate_bps: to_f64(rate) * 8.0,
-        limit_bytes: None,
-        burst_bytes: None,
-        is_plain: false,
+        ..Shaper::default()
     })
 }
 

@@ -93,6 +93,7 @@ fn lines(
 }
 
 /// A phase as a line of the table.
+#[derive(Default)]
 struct Row {
     name: &'static str,
     goodput: String,
@@ -117,11 +118,8 @@ fn rows_of(report: &PathReport, glyphs: Glyphs) -> Vec<Row> {
     let idle = report.idle.iter().filter_map(|idle| idle.rtt);
     let idle = idle.filter(|rtt| rtt.p50_ns.is_some()).map(|rtt| Row {
         name: PhaseKind::Idle.name(),
-        goodput: String::new(),
         rtt: Some(rtt),
-        added_ns: None,
-        retransmits: None,
-        curve: String::new(),
+        ..Row::default()
     });
     report.phases.iter().map(load).chain(idle).collect()
 }

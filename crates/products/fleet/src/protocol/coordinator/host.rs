@@ -6,7 +6,7 @@ use crate::protocol::clock::Estimator;
 use crate::protocol::message::Hello;
 
 /// One host.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Host {
     pub presence: HostState,
     pub hello: Option<Box<Hello>>,
@@ -29,9 +29,10 @@ pub(super) struct Host {
 }
 
 /// Progress of a host.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) enum HostState {
     /// Its HELLO is awaited.
+    #[default]
     Awaited,
     /// It has not confirmed a plan.
     Greeted,
@@ -44,18 +45,8 @@ pub(super) enum HostState {
 impl Host {
     pub(super) fn new(now_ns: u64) -> Self {
         Self {
-            presence: HostState::Awaited,
-            hello: None,
-            command_seq: None,
-            ports: Vec::new(),
-            clock: Estimator::default(),
-            clock_sent_ns: None,
-            clock_last_ns: None,
-            exchanges_left: 0,
-            parts: Parts::default(),
-            open_round: None,
             last_received_ns: now_ns,
-            faults: 0,
+            ..Self::default()
         }
     }
 

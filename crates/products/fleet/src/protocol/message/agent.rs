@@ -189,7 +189,7 @@ pub struct TaskResult {
 }
 
 /// End of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEnd {
     /// Done, failed or aborted.
     pub outcome: Outcome,
@@ -217,11 +217,7 @@ impl TaskEnd {
         Self {
             outcome,
             reason,
-            planned_ns: None,
-            started_ns: None,
-            clock_step_ns: 0,
-            bytes: 0,
-            elapsed_ns: 0,
+            ..Self::default()
         }
     }
 
@@ -251,10 +247,11 @@ impl TaskEnd {
 }
 
 /// Outcome of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It ran for its time.
+    #[default]
     Done,
     /// It ended with an error.
     Failed,

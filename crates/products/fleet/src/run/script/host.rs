@@ -29,6 +29,7 @@ pub(super) struct Outgoing {
 }
 
 /// The machine, and what it has running.
+#[derive(Default)]
 pub(super) struct ScriptHost {
     hello: Hello,
     agent: Option<Box<Agent>>,
@@ -63,11 +64,7 @@ impl ScriptHost {
                 protocol: Versions { min, max },
                 ..Hello::default()
             },
-            agent: None,
-            plan: None,
-            tests: Vec::new(),
-            is_arming: false,
-            stop: None,
+            ..Self::default()
         }
     }
 

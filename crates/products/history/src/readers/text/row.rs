@@ -36,7 +36,7 @@ pub(super) enum Counted {
 }
 
 /// An interval or a total.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Row {
     pub start_s: f64,
     pub end_s: f64,
@@ -194,12 +194,7 @@ impl Row {
             end_s,
             bytes,
             rate_bps,
-            counted: None,
-            is_omitted: false,
-            count: None,
-            cwnd_bytes: None,
-            rtt_us: None,
-            udp: None,
+            ..Self::default()
         };
         row.columns(columns);
         Some(row)
