@@ -107,10 +107,8 @@ impl<'a> Growth<'a> {
 
     /// Growth of a counter that was read at both ends.
     pub(crate) fn of(&self, key: &str) -> Option<u64> {
-        let (before, after) = (
-            self.before.counters.get(key)?,
-            self.after.counters.get(key)?,
-        );
+        let before = self.before.counters.get(key)?;
+        let after = self.after.counters.get(key)?;
         // A counter that was reset counts as one that did not grow.
         Some(after.v.saturating_sub(before.v))
     }

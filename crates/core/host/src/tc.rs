@@ -116,7 +116,8 @@ fn command(name: &str, own: &[Qdisc]) -> Option<String> {
     }
 
     if root.handle != 0 {
-        let (words, handle) = (root.words.as_ref()?, root.handle >> 16);
+        let words = root.words.as_ref()?;
+        let handle = root.handle >> 16;
         return Some(format!(
             "tc qdisc replace dev {name} root handle {handle:x}: {words}"
         ));

@@ -62,7 +62,8 @@ impl Store {
     /// What the database reports.
     pub fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let (clauses, parameters) = conditions(filter);
-        let (order, limit) = (order(filter.sort), limit(filter));
+        let order = order(filter.sort);
+        let limit = limit(filter);
         let query = format!(
             "SELECT {COLUMNS}, key, value FROM (SELECT id, {COLUMNS} FROM run WHERE {clauses} \
              ORDER BY {order} LIMIT {limit}) AS listed LEFT JOIN label ON label.run = listed.id \
@@ -95,7 +96,8 @@ impl Store {
     /// What the database reports.
     pub fn list_both_ways(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let (clauses, parameters) = conditions(filter);
-        let (order, limit) = (order(filter.sort), limit(filter));
+        let order = order(filter.sort);
+        let limit = limit(filter);
         let listed = format!("SELECT id FROM run WHERE {clauses} ORDER BY {order} LIMIT {limit}");
         let mut both_ways = self.both_ways(&listed, &parameters)?;
 

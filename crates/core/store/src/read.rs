@@ -85,7 +85,8 @@ impl Store {
         let mut all = BTreeMap::new();
         self.database
             .query(query, &params![row, position], &mut |row| {
-                let (packed, area) = (Packed::of(row, 0)?, row.get::<String>(3)?);
+                let packed = Packed::of(row, 0)?;
+                let area = row.get::<String>(3)?;
                 let facts: Result<BTreeMap<String, Fact>, _> =
                     packed.parse(&|| format!("facts {area} of host {position}"));
                 facts.map_or_else(

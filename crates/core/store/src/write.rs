@@ -72,7 +72,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let transaction = self.write()?;
         let row = put(&*transaction, record)?;
-        let (mut count, mut primary) = (0_i64, PrimaryMeasure::default());
+        let mut count = 0_i64;
+        let mut primary = PrimaryMeasure::default();
 
         for trial in trials {
             put_trial(&*transaction, row, &trial)?;
@@ -115,7 +116,8 @@ impl Store {
         let query = "SELECT run_id, source_key IS NOT DISTINCT FROM $1 AND (elapsed_ns < $2 OR \
                      state = 'partial' AND $3 = 1) FROM run WHERE source_key = $1 OR run_id = $4 \
                      AND state <> 'running'";
-        let (key, is_whole) = (source_key(record), record.state != RunState::Partial);
+        let key = source_key(record);
+        let is_whole = record.state != RunState::Partial;
         let known = params![&key, record.elapsed_ns, is_whole, record.run_id];
         let known = transaction.one(query, &known, |row| Ok((row.get(0)?, row.get(1)?)))?;
         match known {

@@ -124,7 +124,8 @@ fn link_speeds(snapshot: &mut Snapshot, nic: &str) {
         Some(Value::List(modes)) => modes.clone(),
         _ => Vec::new(),
     };
-    let (ours, peer) = (modes("ours"), modes("peer"));
+    let ours = modes("ours");
+    let peer = modes("peer");
     let common = ours
         .iter()
         .filter(|mode| peer.contains(mode))

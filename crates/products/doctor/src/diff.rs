@@ -14,7 +14,8 @@ use crate::rules;
 
 /// Compares two observations: the findings of both, and what differs.
 pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
-    let (left, right) = (derive(a.snapshot.clone()), derive(b.snapshot.clone()));
+    let left = derive(a.snapshot.clone());
+    let right = derive(b.snapshot.clone());
     // Counters of two texts around a test grew in it: as many overflows as lost datagrams are then
     // certain, not likely.
     let later = around_test(a, b);
@@ -23,10 +24,8 @@ pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
         None => diagnose(&[a.clone(), b.clone()], only),
     };
     let b = later.as_ref().unwrap_or(b);
-    let (of_a, of_b) = (
-        diagnose(std::slice::from_ref(a), only),
-        diagnose(std::slice::from_ref(b), only),
-    );
+    let of_a = diagnose(std::slice::from_ref(a), only);
+    let of_b = diagnose(std::slice::from_ref(b), only);
     let mut comparison = facts(&left, &right);
     rules_of_one(&mut comparison, &of_a.findings, &of_b.findings);
     rates(&mut comparison, &left, &right);
@@ -43,7 +42,8 @@ pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
 /// The second of two texts of one host, with what its counters grew in the tests that it contains.
 /// `None` of two hosts, and without a test between the moments.
 fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
-    let (before, after) = (&a.snapshot, &b.snapshot);
+    let before = &a.snapshot;
+    let after = &b.snapshot;
     let is_one_host = before.host == after.host
         && [before, after]
             .iter()
@@ -69,7 +69,8 @@ fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
 }
 
 fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {
-    let (left, right) = (normalised(a), normalised(b));
+    let left = normalised(a);
+    let right = normalised(b);
     let mut comparison = Comparison::default();
 
     let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
@@ -205,7 +206,8 @@ fn rules_of_one(comparison: &mut Comparison, a: &[Finding], b: &[Finding]) {
             .map(|finding| finding.id.clone())
             .collect::<BTreeSet<_>>()
     };
-    let (a, b) = (ids(a), ids(b));
+    let a = ids(a);
+    let b = ids(b);
     comparison.rules_only_a = a.difference(&b).cloned().collect();
     comparison.rules_only_b = b.difference(&a).cloned().collect();
     comparison.rules_both = a.intersection(&b).cloned().collect();

@@ -29,7 +29,8 @@ pub fn separating(fast: &[Snapshot], slow: &[Snapshot]) -> Vec<String> {
         return Vec::new();
     }
 
-    let (fast, slow) = (values(fast), values(slow));
+    let fast = values(fast);
+    let slow = values(slow);
     let keys: BTreeSet<&String> = fast.keys().filter(|key| slow.contains_key(*key)).collect();
     let of_key = |key: &&String| separation(key, fast.get(*key)?, slow.get(*key)?);
     let mut found: Vec<Separation> = keys.iter().filter_map(of_key).collect();

@@ -55,7 +55,10 @@ pub(crate) static ALL: LazyLock<Vec<Limit>> =
 impl Limit {
     fn new(mut columns: Columns) -> Option<Self> {
         let mut next = || columns.next();
-        let (name, words, sentence, rules) = (next()?, next()?, next()?, next()?);
+        let name = next()?;
+        let words = next()?;
+        let sentence = next()?;
+        let rules = next()?;
         let flags = next()?;
 
         Some(Self {

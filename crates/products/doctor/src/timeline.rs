@@ -80,7 +80,8 @@ impl TestTimeline {
                 .filter(|row| row.flow == flow)
                 .collect();
             if let Some(sum) = report.sum(flow) {
-                let (start_s, end_s) = (ns_to_s(sum.start_ns), ns_to_s(sum.end_ns));
+                let start_s = ns_to_s(sum.start_ns);
+                let end_s = ns_to_s(sum.end_ns);
                 let seconds = ns_to_s(sum.end_ns.saturating_sub(sum.start_ns));
                 let rate_bps = rate_bps(sum.bytes, seconds);
                 let tcp: Vec<TcpInterval> = rows.iter().filter_map(|row| row.tcp).collect();
@@ -220,10 +221,8 @@ fn totals(
         .iter()
         .filter(|stream| stream.flow == flow)
         .collect();
-    let (sent, received) = (
-        measure::sent(summary, flow),
-        measure::received(summary, flow),
-    );
+    let sent = measure::sent(summary, flow);
+    let received = measure::received(summary, flow);
     for (name, total) in [("sent", sent), ("received", received)] {
         if let Some(total) = total {
             facts.insert(format!("{name}_bytes"), total.bytes.into());

@@ -94,7 +94,8 @@ fn undecided(winner: &Verdict, rival: &str) -> String {
         .sentence
         .rfind(" (")
         .map_or("", |at| &winner.sentence[at..]);
-    let (winner, rival) = (limit_name(&winner.verdict), limit_name(rival));
+    let winner = limit_name(&winner.verdict);
+    let rival = limit_name(rival);
     format!("undecided between {winner} and {rival}: {experiment} to tell them apart{named}")
 }
 

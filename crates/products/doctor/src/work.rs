@@ -245,10 +245,8 @@ pub(crate) fn classes(work: &CpuWork) -> impl Iterator<Item = String> {
     let large = |share: &&WorkShare| share.percent >= NAMED_PERCENT_MIN;
     work.classes.iter().filter(large).filter_map(|share| {
         let function = share.function.as_ref().map(|name| format!(" ({name})"));
-        let (words, function) = (
-            Class::called(&share.class)?.words,
-            function.unwrap_or_default(),
-        );
+        let words = Class::called(&share.class)?.words;
+        let function = function.unwrap_or_default();
         Some(format!("{:.0} % on {words}{function}", share.percent))
     })
 }

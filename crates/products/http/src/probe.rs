@@ -128,12 +128,12 @@ fn send_plain(
 }
 
 fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
-    let (mut reader, mut context) = (
-        ResponseReader::default(),
-        ReaderContext::new(is_head, false),
-    );
-    let (mut head, mut total) = (Vec::new(), 0);
-    let (mut step, mut buffer) = ([0; STEP_BYTES], Vec::new());
+    let mut reader = ResponseReader::default();
+    let mut context = ReaderContext::new(is_head, false);
+    let mut head = Vec::new();
+    let mut total = 0;
+    let mut step = [0; STEP_BYTES];
+    let mut buffer = Vec::new();
     let invalid =
         |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
 

@@ -81,7 +81,8 @@ fn probe_error(error: ProbeError) -> Error {
     match &error {
         ProbeError::Request(_) => Error::usage(error),
         ProbeError::Connect(address, _) => {
-            let (host, port) = (host_text(*address), address.port());
+            let host = host_text(*address);
+            let port = address.port();
             Error::new(
                 Outcome::Unreachable,
                 connect_failure(&error.to_string(), &host, port, HTTP_SERVER),

@@ -13,7 +13,8 @@ pub(super) struct Documents {
 
 impl Documents {
     pub(super) fn of(block: &Block<'_>) -> Self {
-        let (mut text, mut starts) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut starts = Vec::new();
         if block
             .lines
             .iter()

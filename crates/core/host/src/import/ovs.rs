@@ -50,12 +50,10 @@ impl Reader {
             snapshot.set_known(format!("ovs.pmd.{key}"), value, SRC);
         };
 
-        let (kpps, idle, cycles, hits) = (
-            column("kpps"),
-            column("idle"),
-            column("cyclepp"),
-            column("emc"),
-        );
+        let kpps = column("kpps");
+        let idle = column("idle");
+        let cycles = column("cyclepp");
+        let hits = column("emc");
         set("kpps_max", kpps.iter().copied().reduce(f64::max));
         set("kpps_median", upper_median(&kpps));
         set("idle_min", idle.iter().copied().reduce(f64::min));

@@ -130,7 +130,8 @@ impl<'a> Reader<'a> {
         let text = line.trim();
         let windows = |name: &str| leading_number(text.split_once(name)?.1);
         if let Some(sent) = windows("Sent = ") {
-            (self.sent, self.received) = (Some(sent), windows("Received = ").unwrap_or(0.0));
+            self.sent = Some(sent);
+            self.received = windows("Received = ").unwrap_or(0.0);
             return true;
         }
 
@@ -220,10 +221,8 @@ impl<'a> Reader<'a> {
             return;
         }
 
-        let (passed, failed) = (
-            snapshot.number("path.passed_bytes"),
-            snapshot.number("path.failed_bytes"),
-        );
+        let passed = snapshot.number("path.passed_bytes");
+        let failed = snapshot.number("path.failed_bytes");
         // One reply is enough: a size that passes once passes the path, and the others were lost
         // for another reason.
         let is_failed =

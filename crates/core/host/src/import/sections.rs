@@ -163,10 +163,8 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
         .find(if bracketed { ' ' } else { ':' })
         .or_else(with_user)?;
     let (user_and_host, directory) = before.split_at(end);
-    let (name, directory) = (
-        user_and_host.rsplit('@').next()?,
-        directory.get(1..).unwrap_or_default(),
-    );
+    let name = user_and_host.rsplit('@').next()?;
+    let directory = directory.get(1..).unwrap_or_default();
     let is_name = !name.is_empty()
         && name
             .chars()

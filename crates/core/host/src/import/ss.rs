@@ -116,10 +116,8 @@ fn state(words: &[&str]) -> Option<State> {
             .and_then(|word| bit_rate(word))
             .map(|bps| bps as u64)
     };
-    let (rto, rtt_us) = (
-        words.iter().position(|word| word.starts_with("rto:"))?,
-        us("rtt")?,
-    );
+    let rto = words.iter().position(|word| word.starts_with("rto:"))?;
+    let rtt_us = us("rtt")?;
     // The name of the congestion control has no key; it precedes `wscale:`, or `rto:` where windows
     // are not scaled.
     let options = words

@@ -175,10 +175,8 @@ impl<'a> Growth<'a> {
             Some(field(now)?.saturating_sub(before.and_then(field).unwrap_or(0)))
         };
         let grown = |field| optional(field).unwrap_or(0);
-        let (acked, received) = (
-            grown(|info| info.bytes_acked),
-            grown(|info| info.bytes_received),
-        );
+        let acked = grown(|info| info.bytes_acked);
+        let received = grown(|info| info.bytes_received);
 
         Self {
             local,

@@ -31,7 +31,8 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
     let (offsets_at, counters_at) = if is_ipv6 { (140, 152) } else { (88, 96) };
     let program = if is_ipv6 { "ip6tables" } else { "iptables" };
     let mut rules = Rules::default();
-    let (mut chain, mut number) = (String::new(), 0);
+    let mut chain = String::new();
+    let mut number = 0;
 
     let mut at = 0;
     while let Some(entry) = entries.get(at..) {
@@ -49,7 +50,8 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
         };
 
         if let Some(begins) = hook_at(info, HOOKS, at) {
-            (chain, number) = (begins.to_owned(), 0);
+            chain = begins.to_owned();
+            number = 0;
         }
 
         // The policy of a built-in chain is its last entry (`underflow` of `struct ipt_getinfo`).

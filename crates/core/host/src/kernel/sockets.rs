@@ -101,7 +101,8 @@ pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
         return None;
     }
 
-    let (family, state) = (*payload.first()?, *payload.get(1)?);
+    let family = *payload.first()?;
+    let state = *payload.get(1)?;
     let port = |at| u16_at(payload, at).map(u16::from_be);
     let address = |at| address(family, payload.get(at..at + 16)?);
     let extension = |kind: u8| attribute(payload.get(MESSAGE_BYTES..)?, kind.into());

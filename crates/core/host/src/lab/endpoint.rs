@@ -126,10 +126,8 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
     let is_client = sample.text("test.role") == Some("client");
     let established =
         value("test.sockets.total").map(|_| value("test.sockets.established").unwrap_or(0));
-    let (rss, high_water) = (
-        value("process.rss_bytes"),
-        value("process.rss_high_water_bytes"),
-    );
+    let rss = value("process.rss_bytes");
+    let high_water = value("process.rss_high_water_bytes");
 
     EndpointStats {
         processes: value("process.count").and_then(|count| u32::try_from(count).ok()),
@@ -158,7 +156,8 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
 /// The difference of a sample to the one before it.
 pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     let change = Growth::between(before, now);
-    let (all, nic) = (change.all_cpus, change.nic());
+    let all = change.all_cpus;
+    let nic = change.nic();
     let values = values(now, |key| now.whole(key));
 
     Reading {

@@ -361,7 +361,10 @@ const FEATURE_GROUPS: [(&str, &[&str]); 3] = [
 
 fn features(nic: &mut Recorder<'_>, body: &[u8]) {
     let set = |kind| attribute(body, kind).map(Bitset::parse).unwrap_or_default();
-    let (hardware, wanted, active, unchangeable) = (set(2), set(3), set(4), set(5));
+    let hardware = set(2);
+    let wanted = set(3);
+    let active = set(4);
+    let unchangeable = set(5);
     for (name, changeable) in &hardware.bits {
         let on = active.has(name);
         let fixed = !changeable || unchangeable.has(name);

@@ -71,7 +71,8 @@ fn upstream(nic: &mut Recorder<'_>, device: &Path) {
             .parse::<f64>()
             .ok()
     };
-    let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
+    let mut speed = f64::INFINITY;
+    let mut width = f64::INFINITY;
 
     for port in ports(device) {
         speed = number(&port, "max_link_speed").unwrap_or(speed).min(speed);

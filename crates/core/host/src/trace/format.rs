@@ -66,7 +66,8 @@ fn field(line: &str) -> Option<(String, Field)> {
     let name = declared.rsplit([' ', '*']).next()?;
     let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
 
-    let (offset, size) = (number("offset:")?, number("size:")?);
+    let offset = number("offset:")?;
+    let size = number("size:")?;
     Some((name.to_owned(), Field { offset, size }))
 }
 

@@ -111,7 +111,8 @@ impl Builder {
 
     fn interval(&mut self, report: &IntervalReport) {
         self.columns.push(report);
-        let (omitted, last) = (report.omitted, report.last);
+        let omitted = report.omitted;
+        let last = report.last;
 
         match self.detail.sequence.last_mut() {
             Some(TestStep::Intervals {

@@ -21,10 +21,8 @@ pub(crate) fn of_test(
 
     for flow in [Flow::Forward, Flow::Reverse] {
         let way = Way::from(flow);
-        let (sent, received) = (
-            measure::sent(summary, flow),
-            measure::received(summary, flow),
-        );
+        let sent = measure::sent(summary, flow);
+        let received = measure::received(summary, flow);
         add(MeasureName::ReceivedBps, way, received.and_then(rate));
         add(MeasureName::SentBps, way, sent.and_then(rate));
 

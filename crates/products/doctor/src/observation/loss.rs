@@ -14,7 +14,8 @@ use crate::timeline::RunFacts;
 /// Where the datagrams of a test were lost: the number of the run and its parts.
 pub(super) fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, LossSplit)> {
     with_derived(observed, |scope| {
-        let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
+        let client = scope.hosts.first();
+        let server = scope.hosts.get(1);
         // The first run is forward, in which the client sends.
         let ends = [(client, server), (server, client)];
         let existing = runs.iter().zip(ends).filter(|(run, _)| run.is_some());

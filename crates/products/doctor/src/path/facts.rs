@@ -88,7 +88,8 @@ fn run_facts(
     let streams = Some(phase.streams).filter(|streams| *streams > 0);
     insert(&mut facts, "streams", streams);
     let cpu = phase.cpu_cores;
-    let (client, server) = (cpu.map(|(own, _)| own), cpu.and_then(|(_, other)| other));
+    let client = cpu.map(|(own, _)| own);
+    let server = cpu.and_then(|(_, other)| other);
     let (sender, receiver) = if is_up {
         (client, server)
     } else {
@@ -242,7 +243,8 @@ fn seconds(series: &[LoadSample], direction: PathDirection) -> Vec<Second> {
     const SECOND_NS: u64 = 950_000_000;
 
     let mut seconds = Vec::new();
-    let (mut start_ns, mut before) = (0, 0);
+    let mut start_ns = 0;
+    let mut before = 0;
 
     for sample in series {
         let bytes = if direction == PathDirection::Up {
@@ -258,7 +260,8 @@ fn seconds(series: &[LoadSample], direction: PathDirection) -> Vec<Second> {
                 end_ns: sample.at_ns,
                 rate_bps,
             });
-            (start_ns, before) = (sample.at_ns, bytes);
+            start_ns = sample.at_ns;
+            before = bytes;
         }
     }
 

@@ -41,7 +41,8 @@ pub fn first_changed(path: &PathHops, direction: PathDirection, bits: u8, sent: 
 
 /// The hop that has the queue, or from which it is reached, and the hop behind it.
 fn ends(queue: &HopQueue, path: &PathHops) -> [String; 2] {
-    let (first, last) = (queue.first_hop, queue.last_hop);
+    let first = queue.first_hop;
+    let last = queue.last_hop;
     let (from, to) = match queue.direction {
         PathDirection::Up => (first, last.saturating_add(1)),
         PathDirection::Down => (last, first.saturating_sub(1)),

@@ -87,7 +87,9 @@ pub fn findings(diagnosis: &Diagnosis) -> Vec<Block> {
     blocks.extend(Block::entries("CPUs", COLUMN, ends));
     let work = diagnosis.work.iter().map(|work| {
         let spent: Vec<String> = classes(work).collect();
-        let (host, cpu, busy) = (&work.host, work.cpu, work.busy_percent);
+        let host = &work.host;
+        let cpu = work.cpu;
+        let busy = work.busy_percent;
         format!(
             "{host}: CPU {cpu}, busy for {busy:.0} %: {}",
             spent.join(", ")

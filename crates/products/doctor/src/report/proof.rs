@@ -36,7 +36,8 @@ pub fn proof(proof: &Proof, style: Style) -> String {
         ProofResult::NoDifference => ("it makes no difference", ""),
         ProofResult::Undecided => ("undecided", "; a longer --budget may decide"),
     };
-    let (low, high) = (digits(effect.interval.low), digits(effect.interval.high));
+    let low = digits(effect.interval.low);
+    let high = digits(effect.interval.high);
     let percent = effect.confidence * 100.0;
     let times = format!(
         "{} times the rate ({percent:.0} % interval {low} to {high})",

@@ -101,7 +101,8 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
 /// Goodput of a test alike in the other direction of the same path, where it is lower by more than
 /// a tenth.
 fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
-    let (path, reverse) = (run.text("path").ok()?, run.flag("reverse").ok()?);
+    let path = run.text("path").ok()?;
+    let reverse = run.flag("reverse").ok()?;
     let opposite = |other: &Run<'_>| {
         let same = |fact: &str| other.host.value(&other.key(fact)) == run.value(fact);
         other.text_is("path", path.value)
@@ -315,10 +316,8 @@ fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 
 fn queueing(host: &Host<'_>, row: &str) -> Ruling {
     let key = |fact: &str| format!("http.row.{row}.{fact}");
-    let (best, most) = (
-        host.number(&key("best_concurrency"))?,
-        host.number(&key("flat_concurrency"))?,
-    );
+    let best = host.number(&key("best_concurrency"))?;
+    let most = host.number(&key("flat_concurrency"))?;
     require(
         most >= 2.0 * best.value,
         format!("the rate rises up to {most} requests at once"),

@@ -30,10 +30,8 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
         nic.number(upstream)
             .map_or(own.value, |upstream| own.value.min(upstream.value))
     };
-    let (best_speed, best_width) = (
-        best(&max_speed, "pci.upstream_max_speed_gts"),
-        best(&max_width, "pci.upstream_max_width"),
-    );
+    let best_speed = best(&max_speed, "pci.upstream_max_speed_gts");
+    let best_width = best(&max_width, "pci.upstream_max_width");
     require(
         speed < best_speed || width < best_width,
         format!("{speed} GT/s x{width}: what card and slot can do"),

@@ -40,10 +40,8 @@ fn is_unsteady(load: &LoadResult) -> bool {
     let sum = |seconds: &[u64]| seconds.iter().sum::<u64>() as f64;
 
     // The middle second of an odd number belongs to neither half.
-    let (first, second) = (
-        sum(&measured[..half]),
-        sum(&measured[measured.len() - half..]),
-    );
+    let first = sum(&measured[..half]);
+    let second = sum(&measured[measured.len() - half..]);
     let both = first + second;
     let apart = (first - second).abs();
 

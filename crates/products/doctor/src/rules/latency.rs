@@ -259,9 +259,11 @@ pub(super) fn longest_queue_us(run: &Run<'_>) -> Result<f64, NoMatch> {
 
 /// Queues on the path by direction; where only round trips are known, both together.
 fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
-    let (up, down) = (run.number("queue_up_us"), run.number("queue_down_us"));
+    let up = run.number("queue_up_us");
+    let down = run.number("queue_down_us");
     if up.is_err() && down.is_err() {
-        let (idle, loaded) = (run.number("rtt_idle_us")?, run.number("rtt_loaded_us")?);
+        let idle = run.number("rtt_idle_us")?;
+        let loaded = run.number("rtt_loaded_us")?;
         // Data that waits in the sending host is no queue of the path (LAT-01).
         let us = loaded.value - idle.value - own_us;
         return Ok(vec![PathQueue {
@@ -271,7 +273,8 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
         }]);
     }
 
-    let (up, down) = (up?, down?);
+    let up = up?;
+    let down = down?;
     let loaded = if run.is("reverse") { "down" } else { "up" };
     // What a load in both directions does to the other one is that run's queue.
     let is_both = run.text_is("phase", "both");
@@ -328,7 +331,8 @@ fn sharing(run: &Run<'_>, matched: Match) -> Match {
 
 /// A queue that the probes do not share: only the streams of the load wait in it.
 fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
-    let (in_band, probes) = (run.number("in_band_us")?, run.number("rtt_loaded_us")?);
+    let in_band = run.number("in_band_us")?;
+    let probes = run.number("rtt_loaded_us")?;
     let (_, socket_us) = socket_queue(run)?;
 
     for part in ["sender", "receiver"] {
@@ -363,7 +367,8 @@ fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
 }
 
 fn ecn_01(host: &Host<'_>) -> Ruling {
-    let (ecn, dscp) = (host.text("path.ecn"), host.text("path.dscp"));
+    let ecn = host.text("path.ecn");
+    let dscp = host.text("path.dscp");
     let is_lost = |marks: &Result<Reading<&str>, NoMatch>| {
         marks.as_ref().is_ok_and(|marks| {
             ["cleared", "changed"]

@@ -162,7 +162,8 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
     errors.or_clear("damaged frames")?;
 
     // Both count the same frames, so that their sum would halve the share.
-    let (kernel, driver) = (nic.key("stats64.rx_packets"), nic.key("drv.rx_packets"));
+    let kernel = nic.key("stats64.rx_packets");
+    let driver = nic.key("drv.rx_packets");
     let frames = match nic
         .host
         .growth(&kernel)

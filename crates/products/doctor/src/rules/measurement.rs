@@ -370,7 +370,8 @@ fn meta_03(run: &Run<'_>) -> Ruling {
         .or_unknown("nic.*.link.speed_mbps", run.host.reason("nic"))?;
     nic.wired()?;
 
-    let (speed, rate) = (nic.number("link.speed_mbps")?, run.goodput_bps()?);
+    let speed = nic.number("link.speed_mbps")?;
+    let rate = run.goodput_bps()?;
     let is_contradicted = nic.host.snapshot.quality(&speed.key) == Some(Quality::Contradicted);
     require(
         is_contradicted,

@@ -119,7 +119,8 @@ fn off_04(nic: &Nic<'_>) -> Ruling {
     let family = run.text("family")?;
     let infix = if family == "ipv4" { "ipv4_" } else { "" };
     let [sent, received] = ["gso", "gro"].map(|way| nic.number(&format!("net.{way}_{infix}max")));
-    let (sent, received) = (sent?, received?);
+    let sent = sent?;
+    let received = received?;
     require(
         sent <= PACKET_MAX_BYTES,
         format!("packets of up to {sent} bytes"),
@@ -281,7 +282,8 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
     require(!forwards, "this host forwards")?;
 
     if nic.host.period.is_some() {
-        let (received, sent) = (nic.bytes("rx")?, nic.bytes("tx")?);
+        let received = nic.bytes("rx")?;
+        let sent = nic.bytes("tx")?;
         require(received > sent, "this end mostly sends")?;
         arrive_one_by_one(nic, received)?;
     }

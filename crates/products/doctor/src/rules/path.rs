@@ -193,10 +193,8 @@ fn clamp(host: &Host<'_>) -> String {
 
 /// The only NIC with the MTU of the packets that vanish gets that of those that pass.
 fn smaller_mtu(host: &Host<'_>) -> Option<Change> {
-    let (passed, failed) = (
-        host.number("path.passed_bytes").ok()?,
-        host.number("path.failed_bytes").ok()?,
-    );
+    let passed = host.number("path.passed_bytes").ok()?;
+    let failed = host.number("path.failed_bytes").ok()?;
     let has_failed_size =
         |nic: &Nic<'_>| nic.wired().is_ok() && nic.number("net.mtu").is_ok_and(|mtu| mtu == failed);
     let mut nics = host.nics().filter(has_failed_size);
@@ -353,8 +351,10 @@ fn path_05(host: &Host<'_>) -> Ruling {
         run.or_unknown(fact, "needs a run over each family")?
             .goodput_bps()
     };
-    let (v4, v6) = (family("ipv4")?, family("ipv6")?);
-    let (low, high) = (v4.value.min(v6.value), v4.value.max(v6.value));
+    let v4 = family("ipv4")?;
+    let v6 = family("ipv6")?;
+    let low = v4.value.min(v6.value);
+    let high = v4.value.max(v6.value);
     require(low < 0.8 * high, "both families are equally fast")?;
 
     Ok(matched()

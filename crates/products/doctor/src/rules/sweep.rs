@@ -56,7 +56,8 @@ pub fn sweep_reasons(
         (RetransmitsRise, case.retransmits_rise()),
         (Loss, case.loss()),
     ];
-    let (mut reasons, mut missing) = (Vec::new(), Vec::new());
+    let mut reasons = Vec::new();
+    let mut missing = Vec::new();
 
     for (name, ruling) in rulings {
         match ruling {
@@ -170,7 +171,8 @@ impl Case<'_> {
     }
 
     fn window_deficit(&self) -> Result<WindowDeficit, NoMatch> {
-        let (best, window_bytes) = (given(self.best)?, given(self.window_bytes())?);
+        let best = given(self.best)?;
+        let window_bytes = given(self.window_bytes())?;
         let rtt_us = read(RTT, self.here.rtt_us)?;
         let stream_rate_bps = best.received_bps / f64::from(self.here.streams.max(1));
         let deficit = WindowDeficit::new(window_bytes, rtt_us, stream_rate_bps);
@@ -226,7 +228,8 @@ impl Case<'_> {
 
     fn shared_cores_busy(&self) -> Ruling {
         require(self.hosts.is_same_host, "two hosts")?;
-        let (percent, cores) = (self.load_percent(Client)?, given(self.cores(Client))?);
+        let percent = self.load_percent(Client)?;
+        let cores = given(self.cores(Client))?;
         all_busy("host that is both client and server", percent, cores)
     }
 

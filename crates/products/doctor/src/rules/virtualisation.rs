@@ -53,7 +53,8 @@ fn virt_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 
 /// VIRT-02 on two interfaces that were mapped onto each other.
 pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
-    let (left, right) = (a.text("feat.rx-gro-hw")?, b.text("feat.rx-gro-hw")?);
+    let left = a.text("feat.rx-gro-hw")?;
+    let right = b.text("feat.rx-gro-hw")?;
     let on = |words: &str| words.starts_with("on");
     require(on(left.value) != on(right.value), format!("{left} on both"))?;
 

@@ -103,18 +103,14 @@ fn too_small(
 }
 
 fn win_01(run: &Run<'_>) -> Ruling {
-    let (share, window) = (
-        run.number("rwnd_limited_share"),
-        run.number("snd_wnd_bytes"),
-    );
+    let share = run.number("rwnd_limited_share");
+    let window = run.number("snd_wnd_bytes");
     limited(run, share, window, 1.2, ("receiver", "window"), "tcp_rmem")
 }
 
 fn win_02(run: &Run<'_>) -> Ruling {
-    let (share, buffer) = (
-        run.number("sndbuf_limited_share"),
-        run.number("sndbuf_bytes"),
-    );
+    let share = run.number("sndbuf_limited_share");
+    let buffer = run.number("sndbuf_bytes");
     // Two bandwidth-delay products let the sender continue while a loss is repaired.
     limited(run, share, buffer, 2.0, ("sender", "buffer"), "tcp_wmem")
 }
@@ -144,7 +140,8 @@ fn limited(
         format!("{:.0} % of the time", share.value * 100.0),
     )?;
 
-    let (window, rtt) = (window?, run.number("rtt_us")?);
+    let window = window?;
+    let rtt = run.number("rtt_us")?;
     let small = match too_small(run, &window, rtt.value, products) {
         Err(_) if is_concluded => TooSmall {
             threshold: "the sender waited for it".to_owned(),

@@ -88,9 +88,11 @@ impl<'a> Run<'a> {
     /// Growth of the round trip under load: of probes, where there were any; otherwise of the
     /// test's own segments.
     pub(crate) fn inflation(&self) -> Result<Inflation, NoMatch> {
-        let (idle, loaded) = (self.number("rtt_idle_us"), self.number("rtt_loaded_us"));
+        let idle = self.number("rtt_idle_us");
+        let loaded = self.number("rtt_loaded_us");
         if idle.is_err() && loaded.is_err() {
-            let (times, loaded) = (self.number("rtt_inflation")?, self.number("rtt_us"));
+            let times = self.number("rtt_inflation")?;
+            let loaded = self.number("rtt_us");
             return Ok(Inflation {
                 times: times.value,
                 read: times,
@@ -99,7 +101,8 @@ impl<'a> Run<'a> {
         }
 
         // A round trip with load decides nothing without the one that it grew from.
-        let (idle, loaded) = (idle?, loaded?);
+        let idle = idle?;
+        let loaded = loaded?;
         let times = if idle > 0.0 {
             loaded.value / idle.value
         } else {
@@ -314,7 +317,8 @@ impl<'a> Run<'a> {
     /// Address of the other host.
     pub(crate) fn remote(&self) -> Option<&'a str> {
         // `path` has both addresses in sorted order, equal at both ends.
-        let (path, local) = (self.text("path").ok()?, self.text("local").ok()?);
+        let path = self.text("path").ok()?;
+        let local = self.text("local").ok()?;
         path.value.split(' ').find(|end| *end != local.value)
     }
 

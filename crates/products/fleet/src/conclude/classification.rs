@@ -40,7 +40,8 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
     let statement = |end: &EndEffect, verb: &str, preposition: &str| match end.effect {
         Some(_) if end.is_cleared => format!("{name} {verb} as fast as the reference"),
         Some(effect) => {
-            let (effect, cells) = (change(effect), end.cells);
+            let effect = change(effect);
+            let cells = end.cells;
             format!("{name} {verb} {effect} {preposition} {cells} good hosts")
         }
         None => format!("no cell decides what {name} {verb}"),
@@ -68,7 +69,8 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
     let is_named = |rack: &String| blocks.iter().any(|(from, to)| from == rack || to == rack);
     let hosts = racks.values().filter(|rack| is_named(rack)).count();
     let blocks: Vec<String> = blocks.iter().map(|(a, b)| format!("{a} to {b}")).collect();
-    let (blocks, effect) = (blocks.join(", "), change(uplink.effect));
+    let blocks = blocks.join(", ");
+    let effect = change(uplink.effect);
     let statements = [
         format!("{blocks}: {effect} of the reference"),
         format!("the {hosts} hosts of these racks are good elsewhere"),
@@ -84,8 +86,10 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
 fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
     let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
     for pair in &analysis.effects.pairs {
-        let (source, sink) = (&pair.source, &pair.sink);
-        let (from, to) = (racks.get(source), racks.get(sink));
+        let source = &pair.source;
+        let sink = &pair.sink;
+        let from = racks.get(source);
+        let to = racks.get(sink);
         if analysis
             .uplinks
             .iter()

@@ -88,7 +88,8 @@ struct End {
 impl<'a> Fit<'a> {
     fn new(matrix: &'a Matrix, clearance: &'a KnownGood, reference: f64) -> Self {
         let hosts = matrix.hosts.len();
-        let (mut sent, mut received) = (vec![Vec::new(); hosts], vec![Vec::new(); hosts]);
+        let mut sent = vec![Vec::new(); hosts];
+        let mut received = vec![Vec::new(); hosts];
 
         for entry in &matrix.entries {
             let distance = entry.ln - reference;
@@ -113,7 +114,8 @@ impl<'a> Fit<'a> {
 
     /// Scale of the residuals of good blocks and good cells.
     fn scale(&self, reference: &Reference<'_>, racks: &[Option<&str>]) -> f64 {
-        let (mut cleared, mut all) = (Vec::new(), Vec::new());
+        let mut cleared = Vec::new();
+        let mut all = Vec::new();
         for entry in &self.matrix.entries {
             let ends = (&self.sends[entry.source], &self.receives[entry.sink]);
             let (Some(sends), Some(receives)) = (ends.0.effect, ends.1.effect) else {
@@ -141,7 +143,8 @@ impl<'a> Fit<'a> {
             return Some(PairSuspect::Pair);
         }
 
-        let (sends, receives) = (&self.sends[entry.source], &self.receives[entry.sink]);
+        let sends = &self.sends[entry.source];
+        let receives = &self.receives[entry.sink];
         let is_undecided = sends.effect.is_none() && receives.effect.is_none();
         is_undecided.then_some(PairSuspect::OneOfTwo)
     }

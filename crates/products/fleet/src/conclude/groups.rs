@@ -48,7 +48,8 @@ pub(super) fn split(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     let (slow, fast) = sorted.split_at_checked(at + 1)?;
     let values =
         |group: &[(&HostId, f64)]| -> Vec<f64> { group.iter().map(|(_, ln)| *ln).collect() };
-    let (low, high) = (values(slow), values(fast));
+    let low = values(slow);
+    let high = values(fast);
     // The larger scale counts: one wide group makes the gap less clear.
     let scale_ln = scale(&low)?.max(scale(&high)?);
     let is_clear = gap_ln > GAP_MIN_LN.max(SCALES_MIN * scale_ln.max(error));
@@ -94,7 +95,8 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
         _ => Confidence::Medium,
     };
 
-    let (slow, fast) = (groups.slow.first()?, groups.fast.first()?);
+    let slow = groups.slow.first()?;
+    let fast = groups.fast.first()?;
     let next = format!(
         "on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of \
          both files"

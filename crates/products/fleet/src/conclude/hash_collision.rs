@@ -90,7 +90,8 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
     let most_likely = likelihoods.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
     let (queues, best) = *most_likely?;
     likelihoods.retain(|(_, ln)| best - ln <= LN_FALL_MAX);
-    let (queues_min, queues_max) = (likelihoods.first()?.0, likelihoods.last()?.0);
+    let queues_min = likelihoods.first()?.0;
+    let queues_max = likelihoods.last()?.0;
     // The likelihood may still rise at the largest number that is tried, so it is no estimate.
     let is_limited = |queues: &u32| *queues < QUEUES_MAX;
 

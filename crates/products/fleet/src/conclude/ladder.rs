@@ -53,7 +53,9 @@ fn of_row(row: &LadderRow) -> Ladder<'_> {
 
 fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'_>]) -> LadderRow {
     let mut of_host: BTreeMap<&HostId, Vec<f64>> = BTreeMap::new();
-    let (mut sums_bps, mut fairness, mut rtt) = (Vec::new(), Vec::new(), Vec::new());
+    let mut sums_bps = Vec::new();
+    let mut fairness = Vec::new();
+    let mut rtt = Vec::new();
     let mut retransmits: Option<u64> = None;
     for step in steps {
         let mut rates = Vec::new();
@@ -143,7 +145,9 @@ pub fn poisoning(
     suspect: &HostId,
     cells: &Cells,
 ) -> Option<(Poisoning, Option<Finding>)> {
-    let (mut with, mut without, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    let mut with = Vec::new();
+    let mut without = Vec::new();
+    let mut own = Vec::new();
     for step in steps {
         let measured = measured(step, cells);
         // Sums of incomplete steps would show the missing host, not the effect of the suspect.
@@ -151,7 +155,8 @@ pub fn poisoning(
             return None;
         }
 
-        let (mut others, mut of_suspect) = (0.0, None);
+        let mut others = 0.0;
+        let mut of_suspect = None;
         for (host, of) in measured {
             if host == suspect {
                 of_suspect = Some(of.goodput_bps);
@@ -248,7 +253,8 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
     sorted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let (low, low_bps) = sorted.first()?;
     let (high, high_bps) = sorted.last()?;
-    let (low_bps, high_bps) = (rate(*low_bps), rate(*high_bps));
+    let low_bps = rate(*low_bps);
+    let high_bps = rate(*high_bps);
     let statements = [
         format!("from {low} {low_bps} to {high} {high_bps}"),
         format!("each alone about {}", rate(middle)),
@@ -269,7 +275,8 @@ fn shared_queues(hub: &HostId, estimate: &QueueEstimate) -> Finding {
     );
     let finding = findings::QUEUES.about(hub.as_str(), Confidence::Medium, next);
     let multiples: Vec<String> = estimate.multiples.iter().map(u32::to_string).collect();
-    let (flows, single) = (estimate.flows, rate(estimate.single_bps));
+    let flows = estimate.flows;
+    let single = rate(estimate.single_bps);
     let multiples = multiples.join(", ");
     let mut statements = vec![format!(
         "sums are {multiples} times {single}, with {flows} flows"
@@ -325,7 +332,8 @@ pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Findi
 /// Compares the sums of an incast and a fanout of the same hub, both in bit/s, with the rate of its
 /// line.
 pub fn asymmetry(hub: &HostId, incast_bps: f64, fanout_bps: f64, line_bps: f64) -> Option<Finding> {
-    let (incast, fanout) = (incast_bps / line_bps, fanout_bps / line_bps);
+    let incast = incast_bps / line_bps;
+    let fanout = fanout_bps / line_bps;
     let is_one_way = |fast: f64, slow: f64| fast >= FAST_MIN && slow < SLOW_MAX;
     let slow = match () {
         () if is_one_way(incast, fanout) => "sends",
@@ -347,7 +355,9 @@ const SCALES: f64 = 3.0;
 /// Compares repetitions: the sums of the others with the suspect, those without it, and its own
 /// rates. `None` where one is lacking.
 pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option<Poisoning> {
-    let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);
+    let with = median(with_bps)?;
+    let without = median(without_bps)?;
+    let own = median(own_bps)?;
     let deviation = scale(with_bps)?.max(scale(without_bps)?);
     let noise = (SUM_SHARE * without).max(SCALES * deviation);
     Some(Poisoning {

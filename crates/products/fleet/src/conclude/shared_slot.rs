@@ -36,8 +36,10 @@ pub fn findings(forwarders: &[Forwarder], cells: &[&Cell]) -> Vec<Finding> {
 }
 
 fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
-    let (mut one, mut two) = (Vec::new(), Vec::new());
-    let (mut own, mut others) = (Vec::new(), Vec::new());
+    let mut one = Vec::new();
+    let mut two = Vec::new();
+    let mut own = Vec::new();
+    let mut others = Vec::new();
     let mut slots = BTreeSet::new();
 
     for cell in cells {
@@ -61,7 +63,9 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
             slots.extend(from.slot.as_deref());
             own.push(bps.ln());
             let Task { source, sink, .. } = &cell.task;
-            let (rate, from, to) = (rate(bps), &from.name, &to.name);
+            let rate = rate(bps);
+            let from = &from.name;
+            let to = &to.name;
             one.push(format!("{source} to {sink}: {rate} from {from} to {to}"));
         } else {
             others.push(bps.ln());
@@ -69,7 +73,8 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
         }
     }
 
-    let (low, high) = (median(&own)?, median(&others)?);
+    let low = median(&own)?;
+    let high = median(&others)?;
     // The gap has to be larger than the noise of pairs over two cards and than the least gap.
     let gap_min = GAP_MIN_LN.max(SCALES_MIN * scale(&others)?);
     if two.len() < OTHERS_MIN || high - low <= gap_min {

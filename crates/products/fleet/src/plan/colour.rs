@@ -153,7 +153,8 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
 /// Rounds that the busiest resource of a unit needs, in thousandths, and the sum over all of its
 /// resources.
 fn pressure(uses: &[usize], load: &[u32], capacity: &[u32]) -> (u64, u64) {
-    let (mut most, mut sum) = (0, 0);
+    let mut most = 0;
+    let mut sum = 0;
     for resource in uses {
         let needed = u64::from(load[*resource]) * 1000 / u64::from(capacity[*resource]);
         most = needed.max(most);
@@ -182,7 +183,8 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, plan: &FleetPlan) -> R
     let mut uses = Vec::new();
     for unit in units {
         let mut of_unit = vec![unit.positions.0, unit.positions.1];
-        let (a, b) = (racks.get(unit.hosts.0), racks.get(unit.hosts.1));
+        let a = racks.get(unit.hosts.0);
+        let b = racks.get(unit.hosts.1);
         // Pairs within one rack do not use its uplink.
         if a != b {
             for rack in a.into_iter().chain(b) {

@@ -22,7 +22,8 @@ pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, plan: &FleetPlan) -> Vec
     let mut treatments: BTreeSet<(&str, &str)> = BTreeSet::new();
     let mut runnable = Vec::new();
     for task in tasks {
-        let (source, sink) = (&task.source, &task.sink);
+        let source = &task.source;
+        let sink = &task.sink;
         hosts.extend([source.clone(), sink.clone()]);
         if source != sink && alive.contains(source) && alive.contains(sink) {
             treatments.insert(treatment(task));

@@ -200,7 +200,8 @@ pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {
         let Some(why) = exclusion(cell) else { continue };
         excluded += 1;
         if excluded <= EXCLUDED_SHOWN {
-            let (source, sink) = (&cell.task.source, &cell.task.sink);
+            let source = &cell.task.source;
+            let sink = &cell.task.sink;
             notes.push(format!("! in no statistic: {source} to {sink}: {why}"));
         }
     }

@@ -178,7 +178,8 @@ fn address(row: &CheckRow) -> String {
 
 /// `+12 us ±48`
 fn clock((offset_ns, error_ns): (i64, u64)) -> String {
-    let (offset, error) = (offset_ns as f64, error_ns as f64);
+    let offset = offset_ns as f64;
+    let error = error_ns as f64;
     if offset_ns.unsigned_abs().max(error_ns) < 10_000_000 {
         format!("{:+.0} us ±{:.0}", offset / 1e3, error / 1e3)
     } else {

@@ -68,7 +68,8 @@ pub(super) fn plot(report: &FleetReport) -> Option<Plot> {
             LadderDirection::Fanout => "out",
         };
         let place = treatment_name(&first.path, &first.variant);
-        let (mut sums, mut hosts) = (Vec::new(), Vec::new());
+        let mut sums = Vec::new();
+        let mut hosts = Vec::new();
         for row in rows {
             let point = |bps: f64| Point::new(row.level as f64, bps);
             sums.extend(median(&row.sums_bps).map(point));
@@ -157,7 +158,8 @@ fn table(title: String, rows: &[LadderRow]) -> Table {
 fn spread(row: &LadderRow) -> Option<String> {
     let mut rates = host_rates(row);
     rates.sort_by(f64::total_cmp);
-    let (low, high) = (*rates.first()?, *rates.last()?);
+    let low = *rates.first()?;
+    let high = *rates.last()?;
     // One unit for all three rates makes them comparable at a glance: that of the highest.
     let units = ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
     let (_, unit) = scaled(high, 1000.0, units);
@@ -208,7 +210,8 @@ pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
             1 => " is".to_owned(),
             all => format!(" and {} more are", all - 1),
         };
-        let (bps, middle) = (rate(*bps), rate(middle(row)?));
+        let bps = rate(*bps);
+        let middle = rate(middle(row)?);
         return Some(format!("{first}{more} slow alone ({bps}, median {middle})"));
     }
 

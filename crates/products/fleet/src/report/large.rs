@@ -97,7 +97,8 @@ fn racks(matrix: &Matrix<'_>) -> Option<Table> {
 }
 
 fn middle(entries: &[Entry], unit: RateUnit) -> Entry {
-    let (mut rates, mut shares) = (Vec::new(), Vec::new());
+    let mut rates = Vec::new();
+    let mut shares = Vec::new();
     for rate in entries.iter().filter_map(|entry| entry.measured()) {
         rates.push(rate.bps);
         shares.extend(rate.share);

@@ -39,7 +39,8 @@ pub fn leftovers_text(answers: &[(HostId, HostLeftovers)], style: Style) -> Stri
             Ok(found) => {
                 count += found.len();
                 for of in found {
-                    let (pid, run) = (of.pid.to_string(), of.run.to_string());
+                    let pid = of.pid.to_string();
+                    let run = of.run.to_string();
                     rows.push([host.to_string(), pid, run, ports(of), state(of)]);
                 }
             }

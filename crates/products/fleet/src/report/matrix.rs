@@ -171,7 +171,8 @@ fn entry(cells: &[&Cell]) -> Entry {
         measured.extend(cells.iter().filter_map(|cell| cell.measurement()));
     }
 
-    let (mut rates, mut shares) = (Vec::new(), Vec::new());
+    let mut rates = Vec::new();
+    let mut shares = Vec::new();
     for of in measured {
         rates.push(of.goodput_bps);
         let nominal = of.nominal_bps.unwrap_or(0.0);

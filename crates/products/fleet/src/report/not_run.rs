@@ -57,7 +57,8 @@ pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
         let mut places = places(without, cells);
         let more = places.more();
         places.names.extend(more);
-        let (reason, count) = (text(*reason, detail), counted(without.len(), "cell"));
+        let reason = text(*reason, detail);
+        let count = counted(without.len(), "cell");
         lines.push(format!(
             "// {reason}: {} ({count})",
             places.names.join(", ")
@@ -94,7 +95,8 @@ pub(super) fn places(without: &[&Cell], all: &[&Cell]) -> Places {
 
     let mut partners: BTreeMap<&HostId, BTreeSet<&HostId>> = BTreeMap::new();
     for Cell { task, .. } in without {
-        let (source, sink) = (&task.source, &task.sink);
+        let source = &task.source;
+        let sink = &task.sink;
         partners.entry(source).or_default().insert(sink);
         partners.entry(sink).or_default().insert(source);
     }
@@ -136,7 +138,9 @@ pub(super) struct Missing {
 impl Missing {
     /// `None`: all cells have a result.
     pub(super) fn of(cells: &[Cell]) -> Option<Self> {
-        let (mut without, mut unreachable, mut blocked) = (0, Vec::new(), Vec::new());
+        let mut without = 0;
+        let mut unreachable = Vec::new();
+        let mut blocked = Vec::new();
         for cell in cells {
             let CellOutcome::NotRun(not_run) = &cell.outcome else {
                 continue;

@@ -204,7 +204,8 @@ impl HostAgent {
             // bind(2) refuses addresses that no interface has (EADDRNOTAVAIL). A socket decides,
             // because a loopback network has more addresses than its device.
             if UdpSocket::bind((own.address, 0)).is_err() {
-                let (address, path) = (own.address, &own.path);
+                let address = own.address;
+                let path = &own.path;
                 let text = format!("{address}, path {path}: no address of this host");
                 return self.inputs.push_back(Input::PlanRefused { text });
             }

@@ -230,7 +230,8 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
         let mut peers = Vec::new();
         for (_, other) in next.take(probes) {
             for end in other.ends.values() {
-                let (peer, port) = (end.address, end.port);
+                let peer = end.address;
+                let port = end.port;
                 peers.push(ProbeTarget { peer, port });
             }
         }

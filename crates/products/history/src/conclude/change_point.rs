@@ -58,7 +58,8 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
 /// one, or with fewer values.
 pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let at = values.len().checked_sub(AFTER)?;
-    let (before, after) = (&values[at.saturating_sub(BEFORE)..at], &values[at..]);
+    let before = &values[at.saturating_sub(BEFORE)..at];
+    let after = &values[at..];
     let won_max = match before.len() {
         BEFORE => PAIRS_WON_MAX,
         BEFORE_MIN.. => 0.0,
@@ -107,7 +108,8 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
 /// begin a few values before or after it: the best split of the values around it decides. The level
 /// before it is that since `start`, where the change before it began.
 pub(crate) fn onset(values: &[f64], change: &ChangePoint, start: usize) -> usize {
-    let (from, to) = (change.at.saturating_sub(AFTER).max(start), change.found_at);
+    let from = change.at.saturating_sub(AFTER).max(start);
+    let to = change.found_at;
     let levels = (
         median(&values[change.at.saturating_sub(BEFORE).max(start)..change.at]),
         median(&values[change.at..=to]),
@@ -136,8 +138,11 @@ fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<Ch
         .checked_sub(AFTER)
         .filter(|at| last.is_worse && *at > last.at)?;
     let level = values.get(last.at.saturating_sub(BEFORE)..last.at)?;
-    let (since, after) = (values.get(last.at..at)?, values.get(at..)?);
-    let (good, bad, now) = (median(level)?, median(since)?, median(after)?);
+    let since = values.get(last.at..at)?;
+    let after = values.get(at..)?;
+    let good = median(level)?;
+    let bad = median(since)?;
+    let now = median(after)?;
 
     // As near to the former level as its own runs are, and most runs on its side of the middle of
     // both levels.

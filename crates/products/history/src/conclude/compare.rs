@@ -110,7 +110,8 @@ type Cells<'a> = BTreeMap<&'a Factors, Vec<&'a Trial>>;
 /// Compares the runs `b` with the runs `a`, both in the order of their starts.
 pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Comparison {
     let ((trials_a, left_out_a), (trials_b, left_out_b)) = (counted(a), counted(b));
-    let (cells_a, cells_b) = (cells(&trials_a), cells(&trials_b));
+    let cells_a = cells(&trials_a);
+    let cells_b = cells(&trials_b);
     let mut changes = match (a.first(), b.first()) {
         (Some(a), Some(b)) => changes(a, b, firsts(&cells_a, &cells_b)),
         _ => Vec::new(),
@@ -178,7 +179,8 @@ fn primary(kind: RunKind) -> Option<MeasureName> {
 }
 
 fn other_kind(a: &[RunRecord], b: &[RunRecord]) -> Option<String> {
-    let (a, b) = (a.first()?.kind, b.first()?.kind);
+    let a = a.first()?.kind;
+    let b = b.first()?.kind;
     (primary(a) != primary(b))
         .then(|| format!("kind of run: {}, now {}", stored_name(a), stored_name(b)))
 }
@@ -258,10 +260,8 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
                 .map_or_else(Vec::new, |trials| values(trials, measure, way));
             // The newest of the earlier values describe the noise of the path as it is now.
             let before = &before[before.len().saturating_sub(EARLIER_MAX)..];
-            let (in_a, in_b) = (
-                values(&a[factors], measure, way),
-                values(&b[factors], measure, way),
-            );
+            let in_a = values(&a[factors], measure, way);
+            let in_b = values(&b[factors], measure, way);
             let judged = Judged::new(&measure.info(), settings.margin, &in_a, &in_b, before);
             rows.extend(judged.map(|judged| Row {
                 factors: (*factors).clone(),

@@ -102,7 +102,8 @@ impl RowKey {
 
     /// Its hosts in one order.
     pub fn pair(&self) -> (&str, &str) {
-        let (a, b) = (self.source.as_str(), self.sink.as_str());
+        let a = self.source.as_str();
+        let b = self.sink.as_str();
         (a.min(b), a.max(b))
     }
 }
@@ -143,7 +144,8 @@ impl Grid {
 
     /// The cells of the fleet runs among these records.
     pub fn of_fleet<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Self {
-        let (mut starts, mut entries) = (Vec::new(), Vec::new());
+        let mut starts = Vec::new();
+        let mut entries = Vec::new();
         let mut hosts = BTreeMap::new();
         for (run, record) in records.into_iter().enumerate() {
             starts.push(record.started_unix_ms);
@@ -228,7 +230,8 @@ fn worse(info: &MeasureInfo, values: &[Option<f64>]) -> Vec<Degradation> {
         let level = &values[change.at.saturating_sub(BEFORE).max(start)..change.at];
         let before = median(level).unwrap_or(0.0);
         start = onset(&values, &change, start);
-        let (began, found) = (runs[start], runs[change.found_at]);
+        let began = runs[start];
+        let found = runs[change.found_at];
         let open = degradations
             .last_mut()
             .filter(|degradation| degradation.ended.is_none());

@@ -135,7 +135,8 @@ impl Trend {
             .zip(starts)
             .filter_map(change)
             .collect();
-        let (client, server) = (last.path.client.clone(), last.path.server.clone());
+        let client = last.path.client.clone();
+        let server = last.path.server.clone();
         Self {
             schema: TREND_SCHEMA,
             measure,

@@ -68,7 +68,8 @@ impl Schedule {
             });
         }
 
-        let (period_ms, run_ms) = (milliseconds(period), milliseconds(run));
+        let period_ms = milliseconds(period);
+        let run_ms = milliseconds(run);
         Ok(Self {
             seed: fnv64(name.as_bytes()),
             period_ms,

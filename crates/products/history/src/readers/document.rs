@@ -66,7 +66,8 @@ const DEPTH_MAX: usize = 2;
 fn whole_part(text: &str) -> Option<(&str, String)> {
     let mut open: Vec<u8> = Vec::new();
     let mut whole = None;
-    let (mut is_string, mut is_escaped) = (false, false);
+    let mut is_string = false;
+    let mut is_escaped = false;
 
     for (at, byte) in text.bytes().enumerate() {
         match byte {

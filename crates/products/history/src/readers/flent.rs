@@ -64,17 +64,16 @@ pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
 fn report(document: &Value) -> Option<PathReport> {
     let down = rates(document, "download");
     let up = rates(document, "upload");
-    let (first_ns, last_ns) = (
-        down.iter().chain(&up).map(|point| point.0).min()?,
-        down.iter().chain(&up).map(|point| point.0).max()?,
-    );
+    let first_ns = down.iter().chain(&up).map(|point| point.0).min()?;
+    let last_ns = down.iter().chain(&up).map(|point| point.0).max()?;
     let kind = match (down.is_empty(), up.is_empty()) {
         (false, true) => PhaseKind::Down,
         (true, _) => PhaseKind::Up,
         (false, false) => PhaseKind::Both,
     };
 
-    let (mut before, mut loaded) = (Vec::new(), Vec::new());
+    let mut before = Vec::new();
+    let mut loaded = Vec::new();
     for (at_ns, rtt_ns) in round_trips(document) {
         if at_ns < first_ns {
             before.push((at_ns, Some(rtt_ns)));
@@ -96,7 +95,8 @@ fn report(document: &Value) -> Option<PathReport> {
     let host = document["metadata"]["HOST"].as_str().unwrap_or("server");
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let mut target = PathTarget::new(host, 0, unknown, Dialect::SpeedTest);
-    (target.address, target.family) = (String::new(), String::new());
+    target.address = String::new();
+    target.family = String::new();
     target.program = Some("flent".to_owned());
 
     let mut report = PathReport::new(PathState::Complete, Profile::Default, target);
@@ -155,7 +155,8 @@ fn samples(down: &[(u64, f64)], up: &[(u64, f64)], first_ns: u64) -> Vec<LoadSam
         let next = points.partition_point(|point| point.0 < at_ns);
         points.get(next).map_or(0.0, |point| point.1)
     };
-    let (mut before_ns, mut bytes) = (first_ns, [0.0, 0.0]);
+    let mut before_ns = first_ns;
+    let mut bytes = [0.0, 0.0];
     let sample = |at_ns: u64| {
         let seconds = (at_ns - before_ns) as f64 / 1e9;
         before_ns = at_ns;

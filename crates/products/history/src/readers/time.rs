@@ -15,7 +15,9 @@ pub(super) fn rfc2822_ms(text: &str) -> Option<u64> {
 /// `2026-11-21 18:50:13.938 (UTC)` in ms since 1970; other zones are those of this host.
 pub(super) fn iso_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<u64> {
     let mut words = text.split_whitespace();
-    let (date, time, zone) = (words.next()?, words.next()?, words.next());
+    let date = words.next()?;
+    let time = words.next()?;
+    let zone = words.next();
     let local: DateTime = format!("{date}T{time}").parse().ok()?;
     let local_ms = unix_ms(local.to_zoned(TimeZone::UTC).ok()?.timestamp())?;
     if matches!(zone, Some("(UTC)" | "(GMT)")) {

@@ -60,7 +60,8 @@ pub fn html(comparison: &Comparison) -> String {
 /// The answer with the change of the measures that decide.
 fn head(comparison: &Comparison, deciding: &[&Row]) -> Head {
     let card = |row: &&Row| {
-        let (judged, unit) = (&row.judged, row.measure.info().unit);
+        let judged = &row.judged;
+        let unit = row.measure.info().unit;
         let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
         let ends = match interval(judged, unit) {
             ends if ends.is_empty() => ends,
@@ -266,7 +267,8 @@ fn verdict_words(verdict: Verdict) -> &'static str {
 
 /// `received up 941 Mbit/s in A, 853 Mbit/s in B, -9.4 % (-9.6 to -9.2 %; 5 and 5 trials, p 0.0079)`
 fn result(row: &Row) -> String {
-    let (judged, unit) = (&row.judged, row.measure.info().unit);
+    let judged = &row.judged;
+    let unit = row.measure.info().unit;
     let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
     let interval = judged
         .interval

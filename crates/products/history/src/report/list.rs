@@ -93,7 +93,8 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
         labels(row)
     };
 
-    let (kind, state) = (stored_name(row.kind), row.state.words().to_owned());
+    let kind = stored_name(row.kind);
+    let state = row.state.words().to_owned();
     [
         row.run_id.short(),
         when(row.started_unix_ms),

@@ -286,12 +286,10 @@ fn chart(trend: &Trend) -> Option<Plot> {
         series.push(Series::new("change", LineStyle::Dots, 4, flags));
     }
 
-    let (x, y) = (
-        Axis::linear("time before the last run", move |time| {
-            format!("{} {unit}", (time * 1e3).round() / 1e3)
-        }),
-        Axis::linear(info.words(), move |value| info.unit.text(value)),
-    );
+    let x = Axis::linear("time before the last run", move |time| {
+        format!("{} {unit}", (time * 1e3).round() / 1e3)
+    });
+    let y = Axis::linear(info.words(), move |value| info.unit.text(value));
     // One run has no span of time: its axis is a minute long.
     let start = if span_ms > 0.0 { place(0) } else { -1.0 };
     let chart = Chart::new(x.between(start, 0.0), y, 300, series).checked()?;

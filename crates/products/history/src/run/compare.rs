@@ -76,7 +76,8 @@ pub fn compare(spec: &CompareSpec, experiment_notes: ExperimentNotes) -> Result<
             Ok(runs)
         }
     };
-    let (a, b) = (runs(&spec.a)?, runs(&spec.b)?);
+    let a = runs(&spec.a)?;
+    let b = runs(&spec.b)?;
     if let Some(both) = a
         .iter()
         .find(|run| b.iter().any(|other| other.run_id == run.run_id))

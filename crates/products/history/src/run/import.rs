@@ -368,7 +368,8 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
     let Some(detail) = detail(trial) else {
         return RunPath::default();
     };
-    let (header, stream) = (&detail.header, detail.streams.first());
+    let header = &detail.header;
+    let stream = detail.streams.first();
     let here = test.host_name.clone();
     // A report without the name of its host has the address of its first stream.
     let here = here.or_else(|| stream.map(|stream| stream.local.ip().to_string()));

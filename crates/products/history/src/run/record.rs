@@ -223,7 +223,9 @@ impl Recording {
     /// The run ended with the state of its only trial, which ends now.
     #[must_use]
     pub fn finish_trial(mut self, mut trial: Trial) -> Recorded {
-        let (state, reason, body) = (trial.state, trial.reason.clone(), self.record.body.clone());
+        let state = trial.state;
+        let reason = trial.reason.clone();
+        let body = self.record.body.clone();
         trial.started_ns = self.elapsed_ns().saturating_sub(trial.elapsed_ns);
         self.add(trial);
         self.finish(state, reason, body)
@@ -267,7 +269,9 @@ impl Recording {
     #[must_use]
     pub fn finish(mut self, state: RunState, reason: Option<String>, body: Body) -> Recorded {
         self.record.elapsed_ns = self.elapsed_ns();
-        (self.record.state, self.record.reason, self.record.body) = (state, reason, body);
+        self.record.state = state;
+        self.record.reason = reason;
+        self.record.body = body;
 
         // A run that named its hosts has its path already.
         if self.record.hosts.is_empty() {

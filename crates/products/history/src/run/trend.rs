@@ -65,8 +65,10 @@ pub fn trend(
         return of_ways(&[Way::Sum, Way::Forward, Way::Reverse]);
     }
 
-    let (mut forward, mut reverse) = (of_ways(&[Way::Forward])?, of_ways(&[Way::Reverse])?);
-    (forward.way, reverse.way) = (Some(Way::Forward), Some(Way::Reverse));
+    let mut forward = of_ways(&[Way::Forward])?;
+    let mut reverse = of_ways(&[Way::Reverse])?;
+    forward.way = Some(Way::Forward);
+    reverse.way = Some(Way::Reverse);
     forward.other_way = Some(Box::new(reverse));
     Ok(forward)
 }

@@ -100,7 +100,8 @@ pub fn watch(
     signals: &Signals,
     progress: Progress,
 ) -> Result<Outcome, Error> {
-    let (zone, quiet) = (TimeZone::system(), spec.quiet.clone());
+    let zone = TimeZone::system();
+    let quiet = spec.quiet.clone();
     let schedule = Schedule::new(&spec.name, spec.period, spec.run_length, quiet, zone)
         .map_err(Error::usage)?;
     let history = History::open(&spec.name, spec.store.as_deref()).map_err(Error::failed)?;
@@ -254,7 +255,8 @@ impl Watch<'_> {
             }
             Ended::Interrupted(signal) => Err(Stop::Signal(signal)),
             Ended::TimedOut => {
-                let (taken, expected) = (limit.as_secs_f64(), self.spec.run_length.as_secs_f64());
+                let taken = limit.as_secs_f64();
+                let expected = self.spec.run_length.as_secs_f64();
                 Ok(self.history.failed(
                     started,
                     &format!("no end after {taken:.0} s; a run takes {expected:.0} s"),

@@ -105,7 +105,9 @@ pub(crate) fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
             .map(|(x, y)| of(x - mean_x, y - mean_y))
             .sum::<f64>()
     };
-    let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+    let xx = sum(&|x, _| x * x);
+    let xy = sum(&|x, y| x * y);
+    let yy = sum(&|_, y| y * y);
     let slope = xy / xx;
 
     // Points on a level line are all on it.
@@ -234,11 +236,9 @@ pub(crate) fn low_rate_pass(cell: &Cell) -> Pass {
             .map(|load| figure(load))
             .fold(0, u64::saturating_add)
     };
-    let (due, ok, failed) = (
-        sum(|load| load.requests),
-        sum(|load| load.ok),
-        sum(|load| load.errors.total()),
-    );
+    let due = sum(|load| load.requests);
+    let ok = sum(|load| load.ok);
+    let failed = sum(|load| load.errors.total());
 
     let what = format!(
         "{} connections at {} requests per second: all answered, 99 % within {}",

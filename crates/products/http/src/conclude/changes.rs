@@ -70,7 +70,8 @@ fn change<T: PartialEq + std::fmt::Display>(
     before: &Option<T>,
     after: &Option<T>,
 ) -> Option<String> {
-    let (before, after) = (before.as_ref()?, after.as_ref()?);
+    let before = before.as_ref()?;
+    let after = after.as_ref()?;
     (before != after).then(|| format!("{what}: {before}, now {after}"))
 }
 

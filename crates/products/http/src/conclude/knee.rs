@@ -70,7 +70,8 @@ impl Shape {
             .collect();
         let tolerance = tolerance(&valid);
         let mut row = Row::default();
-        (row.payload_bytes, row.tolerance) = (payload_bytes, tolerance);
+        row.payload_bytes = payload_bytes;
+        row.tolerance = tolerance;
 
         if let Some((best_per_s, knee)) = knee(&valid, tolerance) {
             row.best_per_s = Some(best_per_s);

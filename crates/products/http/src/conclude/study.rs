@@ -24,7 +24,8 @@ const INVALID_MAX: f64 = 0.2;
 
 /// Judges an experiment.
 pub(crate) fn study(input: &StudyInput<'_>) -> Study {
-    let (setup, kept) = (input.setup, input.kept);
+    let setup = input.setup;
+    let kept = input.kept;
     let judged = JudgedCells::of(input);
     let idle = c10k::idle(&kept.runs);
     Study {

@@ -172,7 +172,8 @@ pub(crate) fn read(base64: &str) -> Option<Histogram<u64>> {
 }
 
 fn unpacked(mut bytes: &[u8]) -> Option<Histogram<u64>> {
-    let (cookie, announced) = (bytes.get(..4)?, bytes.get(4..8)?);
+    let cookie = bytes.get(..4)?;
+    let announced = bytes.get(4..8)?;
     let announced = u32::from_be_bytes(announced.try_into().ok()?);
     if cookie != V2 {
         return None;

@@ -50,7 +50,8 @@ impl Opener {
         destination: SocketAddr,
         selection: PortSelection,
     ) -> Self {
-        let (sources, destinations) = (local.address.as_slice(), [destination]);
+        let sources = local.address.as_slice();
+        let destinations = [destination];
         Self {
             allocator: PortAllocator::new(
                 sources,

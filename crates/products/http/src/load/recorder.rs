@@ -56,7 +56,8 @@ impl Recorder {
         response: &ReceivedResponse,
     ) {
         self.count_request(sent);
-        (self.stats.last_response_ns, self.stats.failing) = (done_ns, None);
+        self.stats.last_response_ns = done_ns;
+        self.stats.failing = None;
         self.stats.response_head_bytes = self.stats.response_head_bytes.or(response.head_bytes);
 
         let class = match response.status {

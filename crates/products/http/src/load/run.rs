@@ -94,7 +94,8 @@ impl Coordinator<'_> {
     fn lead(mut self, observer: &mut dyn Observer) -> Result<LoadResult, Error> {
         let opened = self.ramp(observer)?;
         observer.ramped(opened, u64::from(self.spec.connections));
-        let (mut window_ns, mut load_ns) = (0, None);
+        let mut window_ns = 0;
+        let mut load_ns = None;
 
         if opened > 0 && self.flags.is_empty() {
             let period = self.load(observer)?;
@@ -136,7 +137,8 @@ impl Coordinator<'_> {
 
     /// Waits until every worker has opened its connections.
     fn ramp(&mut self, observer: &mut dyn Observer) -> Result<u64, Error> {
-        let (mut waiting, mut sum) = (self.left, 0);
+        let mut waiting = self.left;
+        let mut sum = 0;
         while waiting > 0 && self.flags.is_empty() {
             if let Some(Message::Ramped { opened }) = self.listen(TICK, observer)? {
                 waiting -= 1;

@@ -39,7 +39,8 @@ pub(crate) struct LoadStats {
 impl LoadStats {
     /// Adds the statistics of another worker.
     pub(crate) fn merge(&mut self, other: Self) {
-        let (ours, theirs) = (&mut self.connections, other.connections);
+        let ours = &mut self.connections;
+        let theirs = other.connections;
         ours.wanted += theirs.wanted;
         ours.opened += theirs.opened;
         ours.open_at_end += theirs.open_at_end;

@@ -185,7 +185,9 @@ fn start_threads(
     for index in workers {
         let commands = Arc::new(CommandSlot::new()?);
         all.push(Arc::clone(&commands));
-        let (spec, run, reports) = (Arc::clone(spec), Arc::clone(&run), reports.clone());
+        let spec = Arc::clone(spec);
+        let run = Arc::clone(&run);
+        let reports = reports.clone();
 
         thread::Builder::new()
             .name(format!("load {index}"))

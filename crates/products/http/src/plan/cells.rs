@@ -46,7 +46,8 @@ impl Phases {
         let mut wanted = [false; 4];
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last) = (phase(first)?, phase(last)?);
+            let first = phase(first)?;
+            let last = phase(last)?;
             if first > last {
                 return Err(wrong());
             }
@@ -203,7 +204,8 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
         return Vec::new();
     }
 
-    let (low_rate, active) = (&plan.c10k.low_rate, &plan.c10k.active);
+    let low_rate = &plan.c10k.low_rate;
+    let active = &plan.c10k.active;
     let mut steps = plan.c10k.idle.steps.clone();
     // Each step leaves more sockets and ports behind than the one before.
     steps.sort_unstable();

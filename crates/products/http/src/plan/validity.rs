@@ -110,7 +110,9 @@ fn lists(plan: &Plan) -> Checked {
 }
 
 fn c10k(plan: &Plan) -> Checked {
-    let (idle, low_rate, active) = (&plan.c10k.idle, &plan.c10k.low_rate, &plan.c10k.active);
+    let idle = &plan.c10k.idle;
+    let low_rate = &plan.c10k.low_rate;
+    let active = &plan.c10k.active;
     numbers("phase3.idle.steps", &idle.steps, &CONNECTIONS)?;
     time("phase3.idle.hold", idle.hold, &PERIOD)?;
 
@@ -146,7 +148,8 @@ fn combinations(plan: &Plan) -> Checked {
         .p99
         .filter(|p99| *p99 > plan.defaults.timeout)
     {
-        let (p99, timeout) = (duration_name(p99), duration_name(plan.defaults.timeout));
+        let p99 = duration_name(p99);
+        let timeout = duration_name(plan.defaults.timeout);
         return refused(format!(
             "slo.p99 ({p99}) is longer than defaults.timeout ({timeout}): requests that slow count \
              as failed; raise the timeout"
@@ -155,7 +158,8 @@ fn combinations(plan: &Plan) -> Checked {
 
     let idle = &plan.c10k.idle;
     if let Some(heartbeat) = idle.heartbeat.filter(|heartbeat| *heartbeat > idle.hold) {
-        let (heartbeat, hold) = (duration_name(heartbeat), duration_name(idle.hold));
+        let heartbeat = duration_name(heartbeat);
+        let hold = duration_name(idle.hold);
         return refused(format!(
             "phase3.idle.heartbeat ({heartbeat}) is longer than phase3.idle.hold ({hold}): none \
              would be sent; hold longer or set it to \"off\""
@@ -196,7 +200,8 @@ fn number<T: PartialOrd + Display + Copy>(
         return Ok(());
     }
 
-    let (low, high) = (range.start(), range.end());
+    let low = range.start();
+    let high = range.end();
     wrong(
         key,
         format_args!("expected a whole number from {low} to {high}, found {number}"),

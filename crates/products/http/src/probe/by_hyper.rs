@@ -70,7 +70,8 @@ async fn exchange_with(
         let value = response.headers().get(name);
         value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
     };
-    let (server, location) = (field(&SERVER), field(&LOCATION));
+    let server = field(&SERVER);
+    let location = field(&LOCATION);
     let response = read_response(response, false, BYTES_MAX).await;
     let response = response.map_err(|failure| failure_of(address, client, &failure))?;
 

@@ -154,10 +154,8 @@ fn errors_words(load: &LoadResult) -> Option<String> {
 /// `30 of 200 connections held`
 fn held(load: &LoadResult) -> String {
     let c = load.connections;
-    let (held, wanted) = (
-        c.answered_at_end.unwrap_or(c.open_at_end),
-        grouped(c.wanted),
-    );
+    let held = c.answered_at_end.unwrap_or(c.open_at_end);
+    let wanted = grouped(c.wanted);
     match c.open_at_end.saturating_sub(held) {
         0 => format!("{} of {wanted} connections held", grouped(held)),
         silent => format!(

@@ -117,7 +117,8 @@ impl ControlSession {
     ) -> Result<T, ControlError> {
         let response = self.response(request)?;
         serde_json::from_str(&response).map_err(|error| {
-            let (server, name) = (&self.server, request.name);
+            let server = &self.server;
+            let name = request.name;
             ControlError {
                 text: format!("control channel at {server}: response to {name}: {error}"),
                 is_wrong_key: false,
@@ -150,7 +151,8 @@ impl ControlSession {
             match pauses.next().filter(|pause| Instant::now() + *pause < end) {
                 Some(pause) => thread::sleep(pause),
                 None => {
-                    let (host, port) = (self.server.host.as_str(), self.server.port);
+                    let host = self.server.host.as_str();
+                    let port = self.server.port;
                     let why = match reason {
                         NativeError::ConnectionRefused(_) | NativeError::Unreachable(_) => {
                             connect_failure(&reason.to_string(), host, port, CONTROL_SERVER)

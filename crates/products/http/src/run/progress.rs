@@ -208,8 +208,10 @@ impl SecondsPrinter {
         let now = &mut self.now;
         now.errors += second.errors;
         now.ok_per_s.push(second.ok as f64);
-        (now.payload_bytes, now.p99_ns) = (second.payload_bytes, second.quantile_ns(0.99));
-        (now.client, now.server) = (client, server);
+        now.payload_bytes = second.payload_bytes;
+        now.p99_ns = second.quantile_ns(0.99);
+        now.client = client;
+        now.server = server;
         if !self.is_shown() {
             return;
         }

@@ -125,10 +125,8 @@ fn is_limited_by_cpu(stats: &BothSides) -> bool {
     let programs: f64 = ends().map(used).sum();
 
     let is_full = |end: &EndpointStats| {
-        let (cpus, softirq) = (
-            f64::from(end.cpus.unwrap_or(1)),
-            end.cpu_softirq.unwrap_or(0.0),
-        );
+        let cpus = f64::from(end.cpus.unwrap_or(1));
+        let softirq = end.cpu_softirq.unwrap_or(0.0);
         // Soft interrupts process the segments of the test, so they count as its work.
         let is_own = programs + softirq * cpus >= OWN_SHARE_MIN * cpus;
         end.cpu_busy.is_some_and(|busy| busy >= CPU_FULL) && is_own

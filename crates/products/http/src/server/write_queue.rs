@@ -415,7 +415,8 @@ pub(crate) mod tests {
 
         for (bite, room) in [(1000, usize::MAX), (4099, 10_000)] {
             let mut queue = queue(&content, &lengths);
-            let (mut transport, mut sent) = (transport(&content, room, bite), 0);
+            let mut transport = transport(&content, room, bite);
+            let mut sent = 0;
 
             while !queue.is_empty() {
                 let flushed = queue
@@ -434,7 +435,9 @@ pub(crate) mod tests {
     /// Sends in turns until the queue is empty: the most bytes and calls of a turn, and the number
     /// of turns.
     fn in_turns(mut queue: WriteQueue, content: &Content) -> (u64, usize, usize) {
-        let (mut bytes_max, mut calls_max, mut turns) = (0, 0, 0);
+        let mut bytes_max = 0;
+        let mut calls_max = 0;
+        let mut turns = 0;
         while !queue.is_empty() {
             let mut transport = transport(content, usize::MAX, usize::MAX);
             let flushed = queue

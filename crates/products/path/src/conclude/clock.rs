@@ -55,7 +55,8 @@ impl Clock {
     pub fn from_probes(samples: &[ProbeSample], facts: ClockFacts) -> Option<Self> {
         let all: Vec<Exchange> = samples.iter().filter_map(Exchange::of).collect();
         let kept = without_outliers(&all);
-        let (first, last) = (kept.first()?, kept.last()?);
+        let first = kept.first()?;
+        let last = kept.last()?;
         let reference_ns = first.t1.midpoint(last.t1);
         // Hulls have floating-point heights, which are exact relative to the first reply.
         let origin_ns = first.out_ns();
@@ -137,11 +138,10 @@ impl Clock {
         let exchange = Exchange::of(sample)?;
         let least_ns =
             -i64::try_from(self.error_ns.saturating_add(STAMP_ERROR_NS)).unwrap_or(i64::MAX);
-        let (sent, received) = (self.offset_at(exchange.t1), self.offset_at(exchange.t4));
-        let (up, down) = (
-            exchange.out_ns().saturating_sub(sent),
-            exchange.back_ns().saturating_add(received),
-        );
+        let sent = self.offset_at(exchange.t1);
+        let received = self.offset_at(exchange.t4);
+        let up = exchange.out_ns().saturating_sub(sent);
+        let down = exchange.back_ns().saturating_add(received);
 
         (up >= least_ns && down >= least_ns).then_some((up, down))
     }
@@ -214,15 +214,14 @@ impl Exchange {
     /// `None` of a lost probe, of one without the other end's times, and of one whose times are
     /// impossible: not monotonic, or longer at the other end than away from this one.
     fn of(sample: &ProbeSample) -> Option<Self> {
-        let (t1, t2, t3, t4) = (
-            sample.sent_ns,
-            sample.peer_received_ns?,
-            sample.peer_sent_ns?,
-            sample.received_ns?,
-        );
+        let t1 = sample.sent_ns;
+        let t2 = sample.peer_received_ns?;
+        let t3 = sample.peer_sent_ns?;
+        let t4 = sample.received_ns?;
         let is_possible =
             [t1, t2, t3, t4].iter().all(|ns| *ns < TIME_MAX_NS) && t1 <= t4 && t2 <= t3;
-        let (away, inside) = (t4.saturating_sub(t1), t3.saturating_sub(t2));
+        let away = t4.saturating_sub(t1);
+        let inside = t3.saturating_sub(t2);
         // The other clock may run faster: its span may exceed this one's by the largest skew.
         let with_skew = away.saturating_add((away as f64 * SKEW_MAX) as u64 + 1);
 
@@ -335,10 +334,8 @@ fn widest_slope(out: &Hull, back: &Hull) -> f64 {
         .collect();
 
     // A concave function is at its top where it stops to grow.
-    let (first, last) = (
-        steps.partition_point(|step| *step > 0.0),
-        steps.partition_point(|step| *step >= 0.0),
-    );
+    let first = steps.partition_point(|step| *step > 0.0);
+    let last = steps.partition_point(|step| *step >= 0.0);
     // A width that still grows at a limit has its top beyond every possible skew.
     let is_inside = first > 0 && last < steps.len();
 
@@ -369,7 +366,9 @@ fn without_outliers(all: &[Exchange]) -> Vec<Exchange> {
         .flat_map(|(low, high)| [(low, false), (high, true)])
         .collect();
     ends.sort_unstable();
-    let (mut open, mut most, mut best) = (0_usize, 0_usize, 0_i64);
+    let mut open = 0_usize;
+    let mut most = 0_usize;
+    let mut best = 0_i64;
 
     for (value, is_end) in ends {
         if is_end {
@@ -379,7 +378,8 @@ fn without_outliers(all: &[Exchange]) -> Vec<Exchange> {
         }
 
         if open > most {
-            (most, best) = (open, value);
+            most = open;
+            best = value;
         }
     }
 

@@ -120,7 +120,8 @@ pub(super) fn responsiveness(
 ) -> Responsiveness {
     let foreign_ms = mean_of(&[trimmed_ms(tcp_ns), trimmed_ms(tls_ns), trimmed_ms(echo_ns)]);
     let own_ms = trimmed_ms(in_band_ns);
-    let (foreign, own) = (foreign_ms.and_then(per_minute), own_ms.and_then(per_minute));
+    let foreign = foreign_ms.and_then(per_minute);
+    let own = own_ms.and_then(per_minute);
     Responsiveness {
         rpm: mean_of(&[foreign, own]),
         foreign,

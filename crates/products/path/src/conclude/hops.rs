@@ -232,7 +232,8 @@ impl Place {
     }
 
     fn common(self, other: Self) -> Option<Self> {
-        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        let first = self.first.max(other.first);
+        let last = self.last.min(other.last);
         (first <= last).then_some(Self {
             first,
             last,
@@ -268,7 +269,8 @@ fn steps(hops: &[Hop], load: PathDirection, length: u8, end_added_ns: i64) -> Ve
         later_ns = later_ns.min(*added_ns);
     }
 
-    let (mut before, mut known_ns) = (0, 0);
+    let mut before = 0;
+    let mut known_ns = 0;
     let mut steps = Vec::new();
     for (hop, added_ns) in delays {
         steps.push(Step {
@@ -276,7 +278,8 @@ fn steps(hops: &[Hop], load: PathDirection, length: u8, end_added_ns: i64) -> Ve
             behind: hop,
             added_ns: added_ns - known_ns,
         });
-        (before, known_ns) = (hop, known_ns.max(added_ns));
+        before = hop;
+        known_ns = known_ns.max(added_ns);
     }
 
     let least_ns = (end_added_ns as f64 * STEP_SHARE) as i64;

@@ -42,7 +42,8 @@ pub(super) fn phases(context: &Context<'_>, absent: &mut Absent) -> Vec<LoadPhas
 
 /// Probes that left in the part of a load that counts.
 pub(super) fn in_window(phase: &PhaseResult, samples: &[ProbeSample]) -> Vec<ProbeSample> {
-    let (started_ns, window) = (series::started_ns(phase), window(phase));
+    let started_ns = series::started_ns(phase);
+    let window = window(phase);
     let is_inside = |sample: &&ProbeSample| {
         let at_ns = sample.sent_ns.saturating_sub(started_ns);
         // The difference of an earlier probe saturates at 0, which the window may hold.
@@ -89,7 +90,8 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
         .clock
         .filter(|_| !probes.is_empty())
         .map(|clock| clock.queues(&probes));
-    let (foreign, in_band) = (foreign_in_window(phase), in_window(phase, &phase.in_band));
+    let foreign = foreign_in_window(phase);
+    let in_band = in_window(phase, &phase.in_band);
     let responsiveness = idle::rpm_of(&foreign, &in_band);
     explain_rpm(
         phase,

@@ -110,7 +110,8 @@ fn without_stalls(
             .unwrap_or(edge_ns)
     };
 
-    let (start_ns, end_ns) = (window.start_ns, window.end_ns);
+    let start_ns = window.start_ns;
+    let end_ns = window.end_ns;
     [
         farthest_ahead(start_ns, start_ns, start_ns.saturating_add(span_ns)),
         farthest_ahead(end_ns, end_ns.saturating_sub(span_ns), end_ns),

@@ -33,7 +33,8 @@ pub(crate) fn stamp(measured: &Measured, report: &mut PathReport) {
         Ok(error_ns) => {
             let (up, down): (Vec<i64>, Vec<i64>) =
                 measured.probes.iter().filter_map(one_way).unzip();
-            (idle.one_way_up, idle.one_way_down) = (delay(&up, error_ns), delay(&down, error_ns));
+            idle.one_way_up = delay(&up, error_ns);
+            idle.one_way_down = delay(&down, error_ns);
         }
         Err(reason) => {
             let reason = reason.to_owned();

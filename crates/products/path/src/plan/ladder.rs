@@ -166,7 +166,8 @@ impl Ladder {
         }
 
         // Without a percentile, or a bound for it, the failures alone decide.
-        let (p99_ns, max_ns) = (step.p99_ns?, self.plan.p99_max_ns?);
+        let p99_ns = step.p99_ns?;
+        let max_ns = self.plan.p99_max_ns?;
         let ms = |ns: i64| digits(ns as f64 / 1e6);
         (p99_ns > max_ns).then(|| {
             format!(

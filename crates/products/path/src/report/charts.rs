@@ -291,7 +291,8 @@ fn rate_points(samples: &[LoadSample], bytes: fn(&LoadSample) -> u64) -> Vec<Poi
     let Some((first, rest)) = samples.split_first() else {
         return Vec::new();
     };
-    let (mut before, mut points) = (first, Vec::new());
+    let mut before = first;
+    let mut points = Vec::new();
 
     for (at, after) in rest.iter().enumerate() {
         let ns = after.at_ns.saturating_sub(before.at_ns);

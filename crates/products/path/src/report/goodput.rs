@@ -170,7 +170,8 @@ pub(super) fn goodput(phase: &LoadPhase) -> String {
         PhaseKind::Down => known(phase.down_bps, rate),
         PhaseKind::Up => known(phase.up_bps, rate),
         _ => {
-            let (down, up) = (known(phase.down_bps, rate), known(phase.up_bps, rate));
+            let down = known(phase.down_bps, rate);
+            let up = known(phase.up_bps, rate);
             match (down.split_once(' '), up.split_once(' ')) {
                 (Some((number, unit)), Some((_, other))) if unit == other => {
                     format!("{number} + {up}")
@@ -209,7 +210,8 @@ fn retransmits(phase: &LoadPhase) -> Option<String> {
         PhaseKind::Down => phase.down_retransmits.map(|count| count.to_string()),
         PhaseKind::Up => phase.up_retransmits.map(|count| count.to_string()),
         _ => {
-            let (down, up) = (phase.down_retransmits, phase.up_retransmits);
+            let down = phase.down_retransmits;
+            let up = phase.up_retransmits;
             down.or(up)
                 .map(|_| format!("{} + {}", count(down), count(up)))
         }

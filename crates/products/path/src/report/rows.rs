@@ -94,7 +94,9 @@ pub(super) fn stamp_queues(report: &PathReport) -> Option<String> {
 /// Losses of a STAMP session: `up 3 of 100, down 0 of 97`
 pub(super) fn stamp_losses(report: &PathReport) -> Option<String> {
     let stamp = report.stamp.as_ref()?;
-    let (up, down, sent) = (stamp.lost_up?, stamp.lost_down?, stamp.sent);
+    let up = stamp.lost_up?;
+    let down = stamp.lost_down?;
+    let sent = stamp.sent;
     let unplaced = stamp.lost_unplaced.filter(|count| *count > 0);
     let unplaced = unplaced.map_or_else(String::new, |count| format!(", {count} at the end"));
     let arrived = sent.saturating_sub(up);

@@ -77,7 +77,8 @@ pub fn forget(host: &str, port: u16) -> Result<bool, Error> {
 /// Describes the server for reports.
 pub(super) fn target(target: &Target, client: &NativeClient) -> PathTarget {
     let peer = client.peer();
-    let (host, port) = (target.host.as_str(), target.port);
+    let host = target.host.as_str();
+    let port = target.port;
     PathTarget {
         program: Some(client.welcome().program.clone()),
         identity: peer.identity,
@@ -90,7 +91,8 @@ pub(super) fn target(target: &Target, client: &NativeClient) -> PathTarget {
 /// Describes a server of iperf3, which has no key.
 pub(super) fn unproven(target: &Target, established: &Established) -> PathTarget {
     let remote = established.remote;
-    let (host, port) = (target.host.as_str(), target.port);
+    let host = target.host.as_str();
+    let port = target.port;
     let mut target = PathTarget::new(host, port, remote.ip(), Dialect::Iperf3);
     target.connect_ns = Some(linerate_sys::clock::as_ns(established.connect_time));
     target

@@ -34,7 +34,8 @@ pub(super) fn examine(
     planned: &PlannedTest,
 ) -> Examined {
     let target = &start.test.target;
-    let (key, remote) = (client.peer().fingerprint, client.peer().remote);
+    let key = client.peer().fingerprint;
+    let remote = client.peer().remote;
     start.observers.progress.line(&format!(
         "{}: {} s at most, key {key}",
         target.host, planned.estimate_s

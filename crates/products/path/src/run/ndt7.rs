@@ -33,7 +33,8 @@ type Ndt7Peer = SidePeer<Connection>;
 
 /// Examines a path to a server of ndt7.
 pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
-    let (test, interrupts) = (start.test, start.interrupts);
+    let test = start.test;
+    let interrupts = start.interrupts;
     let Target { host, port, .. } = &test.target;
     let first = connect(&test.target, interrupts).map_err(|error| failed(&error, &test.target))?;
     let remote = first.remote;
@@ -90,7 +91,9 @@ impl Examination<'_, Ndt7Peer> {
         let observer = SharedObserver::default();
         let mut begun = observer.clone();
         let local = socket::local_addr(&connection.fd).ok();
-        let (test, remote, method) = (self.test, self.remote, self.peer.side.method);
+        let test = self.test;
+        let remote = self.remote;
+        let method = self.peer.side.method;
         let mut shown = ShownLoad::new(load, progress, self.observers.reborrow(), None);
         let authority = test.target.to_string();
         let transfer = Transfer::new(&connection, direction, self.interrupts);

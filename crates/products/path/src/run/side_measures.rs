@@ -221,7 +221,8 @@ impl<C> Examination<'_, SidePeer<C>> {
 
     /// Begins to trace; false where this host has no sockets for it.
     pub(super) fn start_hops(&mut self) -> bool {
-        let (test, server) = (self.test, self.remote);
+        let test = self.test;
+        let server = self.remote;
         self.peer
             .side
             .hops

@@ -117,8 +117,10 @@ impl SideProber {
         remote: SocketAddr,
         end_ns: Option<u64>,
     ) -> io::Result<Self> {
-        let (stop, samples) = (Arc::<AtomicBool>::default(), Arc::<Samples>::default());
-        let (stopped, shared) = (Arc::clone(&stop), Arc::clone(&samples));
+        let stop = Arc::<AtomicBool>::default();
+        let samples = Arc::<Samples>::default();
+        let stopped = Arc::clone(&stop);
+        let shared = Arc::clone(&samples);
 
         let work: Box<dyn FnOnce() + Send> = match method {
             Method::Handshakes => Box::new(|| {}),
@@ -127,7 +129,8 @@ impl SideProber {
                 Box::new(move || probe_by_echo(&echo, &stopped, &shared))
             }
             Method::Busy | Method::Port(_) => {
-                let (wanted, dscp) = (test.target.bind.clone(), test.spec.dscp);
+                let wanted = test.target.bind.clone();
+                let dscp = test.spec.dscp;
                 let prepare = move |fd: BorrowedFd<'_>| {
                     bind(fd, &wanted, &remote).map_err(io::Error::other)?;
                     mark(fd, dscp);

@@ -98,7 +98,8 @@ struct View<'a> {
 
 impl View<'_> {
     fn plan(&self) -> SweepPlan {
-        let (spec, planned) = (self.spec, self.space.planned.iter());
+        let spec = self.spec;
+        let planned = self.space.planned.iter();
         SweepPlan {
             host: spec.host.clone(),
             port: spec.port.first,
@@ -220,7 +221,8 @@ impl View<'_> {
                 // `best` and `advised` are among the points of their stage.
                 .unwrap_or(0)
         };
-        let (best, advised) = (place(stage.best), place(stage.advised));
+        let best = place(stage.best);
+        let advised = place(stage.advised);
         let name = self.space.planned[stage.factor].name;
 
         // The advised rate limits itself; what limits the path is seen at the highest.
@@ -316,7 +318,8 @@ impl View<'_> {
             .iter()
             .take_while(|level| level.level == SYSTEM_CHOICE)
             .count();
-        let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
+        let first = *factor.plateau.start();
+        let last = *factor.plateau.end();
         let sides = if first < ladder {
             vec![(
                 PlateauSide::Elsewhere,

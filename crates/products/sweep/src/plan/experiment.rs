@@ -75,7 +75,8 @@ impl Plan {
             self.run_time
                 .saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX))
         };
-        let (probably, if_dependent) = (runs(once + look), runs(once + look + again));
+        let probably = runs(once + look);
+        let if_dependent = runs(once + look + again);
 
         Estimate {
             runs: probably,

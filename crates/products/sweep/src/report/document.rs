@@ -177,7 +177,8 @@ fn cost(sweep: &Sweep) -> String {
 
 /// Medians with the ranges of their runs over levels; below them what else the runs measured.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
-    let (objective, has_advice) = (sweep.plan.objective, values::has_advice(sweep));
+    let objective = sweep.plan.objective;
+    let has_advice = values::has_advice(sweep);
     let y = Axis::linear(values::title(objective), move |value| {
         values::value(objective, value)
     });

@@ -33,7 +33,8 @@ pub(super) fn headline(sweep: &Sweep) -> String {
         Recommendation::Unmet { reason } => capitalized(reason),
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |leader| {
-                let (setting, measured) = (setting(sweep, leader), measured(sweep, leader));
+                let setting = setting(sweep, leader);
+                let measured = measured(sweep, leader);
                 format!(
                     "; best so far: {setting}, {measured}{}",
                     cost(sweep, leader)
@@ -344,7 +345,8 @@ fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
             .map(|level| values::cost(sweep.plan.objective, &level.metrics))
     };
     let place = factor.lighter?;
-    let (there, here) = (metrics(place)?, metrics(factor.advised)?);
+    let there = metrics(place)?;
+    let here = metrics(factor.advised)?;
 
     Some(format!(
         "{} is as good and loads the path less: {there} instead of {here}",

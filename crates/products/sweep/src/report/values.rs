@@ -66,10 +66,8 @@ pub(super) fn delay(us: f64) -> String {
 
 /// Two values with their unit.
 pub(super) fn interval(objective: Objective, interval: Interval) -> String {
-    let (low, high) = (
-        value(objective, interval.low),
-        value(objective, interval.high),
-    );
+    let low = value(objective, interval.low);
+    let high = value(objective, interval.high);
     // Runs that lose too much have no figure to show.
     if objective == Objective::LowLoss && low == high {
         low

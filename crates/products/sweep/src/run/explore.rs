@@ -301,7 +301,8 @@ impl<'a> Experiment<'a> {
             .max_by_key(|values| values.len())
             .filter(|values| values.len() >= 3)?;
         // The middle value of an odd number belongs to neither half.
-        let (first, last) = (&most[..most.len() / 2], &most[most.len().div_ceil(2)..]);
+        let first = &most[..most.len() / 2];
+        let last = &most[most.len().div_ceil(2)..];
         let ratio = stats::median(last)? / stats::median(first)?;
         // Values of all settings count: rounds treat them alike, so a change of the path moves them
         // all.

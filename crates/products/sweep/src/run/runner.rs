@@ -60,7 +60,8 @@ const RETRANSMITS_PER_S_MIN: f64 = 1.0;
 /// `None` when either is unknown, or when they are about equal.
 fn clearly_less(own: Option<f64>, other: Option<f64>, difference_min: f64) -> Option<bool> {
     let (own, other) = own.zip(other)?;
-    let (low, high) = (own.min(other), own.max(other));
+    let low = own.min(other);
+    let high = own.max(other);
     let is_clear = high - low >= difference_min && high >= BURDEN_RATIO_MIN * low;
     is_clear.then_some(own < other)
 }

@@ -185,7 +185,8 @@ fn range(
     let (low, high) = word
         .split_once("..")
         .ok_or_else(|| LevelError::NoRange((*word).to_owned()))?;
-    let (low, high) = (amount(low, base, &limits)?, amount(high, base, &limits)?);
+    let low = amount(low, base, &limits)?;
+    let high = amount(high, base, &limits)?;
     if low >= high {
         return Err(LevelError::EmptyRange((*word).to_owned()));
     }

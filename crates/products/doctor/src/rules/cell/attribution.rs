@@ -49,7 +49,8 @@ impl CpuAttribution {
             let is_here = facts.is_one_host || of == side;
             is_here.then(|| program_cpus(facts, of)).transpose()
         };
-        let (server, generator) = (program(Side::Server)?, program(Side::Client)?);
+        let server = program(Side::Server)?;
+        let generator = program(Side::Client)?;
         let interrupts = end.cpu_softirq.map(|share| share * cpus);
         let busy = (share - end.steal.unwrap_or(0.0)).max(0.0) * cpus;
         // No bound: `fitted` gives other programs all that is left.

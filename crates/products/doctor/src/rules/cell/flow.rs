@@ -31,7 +31,8 @@ pub(super) fn queueing(facts: &CellFacts) -> Ruling {
 }
 
 pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
-    let (position, ok_per_s) = (&facts.position, facts.medians.ok_per_s);
+    let position = &facts.position;
+    let ok_per_s = facts.medians.ok_per_s;
     let of_best = ok_per_s
         .zip(position.best_larger_per_s)
         .map(|(ok, best)| ok / best);

@@ -197,10 +197,8 @@ pub(super) fn path_08(host: &Host<'_>) -> Ruling {
         .all(|fact| host.value(&first.key(fact)) == host.value(&second.key(fact)));
     require(comparable, "the runs are not alike otherwise")?;
 
-    let (low, high) = (
-        forward.value.min(reverse.value),
-        forward.value.max(reverse.value),
-    );
+    let low = forward.value.min(reverse.value);
+    let high = forward.value.max(reverse.value);
     if low >= 0.9 * high {
         return clear(format!(
             "{:.0} and {:.0} Mbit/s",

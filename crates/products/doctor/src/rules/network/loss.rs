@@ -262,7 +262,8 @@ pub(super) fn path_06(run: &Run<'_>) -> Ruling {
         },
     )?;
 
-    let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
+    let rtt = run.number("rtt_us")?;
+    let mss = run.number("mss_bytes")?;
     let goodput = run.goodput_bps()?;
     let streams = run.number("streams")?;
     // Loss bounds each stream by itself, so the bounds of all streams add up.

@@ -138,15 +138,18 @@ fn speed(requirement: &Requirement<'_>, host: &Environment) -> Ruling {
 
 /// A slower end is often one that fell back to a lower speed.
 fn speeds(preflight: &Preflight) -> Option<Check> {
-    let (client, server) = (&preflight.client, preflight.server.as_ref()?);
-    let (client_bps, server_bps) = (client.link_bps?, server.link_bps?);
+    let client = &preflight.client;
+    let server = preflight.server.as_ref()?;
+    let client_bps = client.link_bps?;
+    let server_bps = server.link_bps?;
     let (side, slower) = if client_bps < server_bps {
         (Side::Client, client)
     } else {
         (Side::Server, server)
     };
 
-    let (at_client, at_server) = (rate_name(client_bps as f64), rate_name(server_bps as f64));
+    let at_client = rate_name(client_bps as f64);
+    let at_server = rate_name(server_bps as f64);
     let have = format!("{at_client} at the client, {at_server} at the server");
     let is_met = client_bps == server_bps;
     let requirement = Requirement::new("link_speeds", side, "the same at both ends");

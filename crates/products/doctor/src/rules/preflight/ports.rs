@@ -82,7 +82,8 @@ fn reserved(preflight: &Preflight) -> Check {
     open.sort_unstable();
     open.dedup();
 
-    let (low, high) = (used.start(), used.end());
+    let low = used.start();
+    let high = used.end();
     let need = format!("no listening port in {low} to {high} that is not reserved");
     let words: Vec<String> = open.iter().take(LISTED_MAX).map(u16::to_string).collect();
     let listed = words.join(",");

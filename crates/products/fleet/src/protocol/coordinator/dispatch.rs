@@ -154,7 +154,8 @@ impl Coordinator {
     }
 
     fn handle_fail(&mut self, index: usize, fail: Fail) {
-        let (code, seq) = (fail.code, fail.seq);
+        let code = fail.code;
+        let seq = fail.seq;
         self.actions.push_back(Action::Failed { host: index, fail });
         // A FAIL without a number is about a line that could not be read.
         if seq.is_none() {

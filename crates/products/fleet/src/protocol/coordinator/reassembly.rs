@@ -33,7 +33,8 @@ impl Parts {
         &mut self,
         result: TaskResult,
     ) -> Result<Option<(TaskEnd, String)>, InvalidParts> {
-        let (task, parts) = (result.task, result.parts);
+        let task = result.task;
+        let parts = result.parts;
         let pending = self.pending.entry(task).or_default();
         if pending.pieces.is_empty() {
             pending.parts = parts;

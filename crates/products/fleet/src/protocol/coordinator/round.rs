@@ -259,7 +259,8 @@ impl Coordinator {
     }
 
     fn lead_ns(&self, now_ns: u64, round: &Round) -> u64 {
-        let (mut rtt_ns, mut uncertainty_ns) = (0, 0);
+        let mut rtt_ns = 0;
+        let mut uncertainty_ns = 0;
         for host in round.hosts.keys() {
             let clock = &self.hosts[*host].clock;
             rtt_ns = clock.rtt_p99_ns().unwrap_or(0).max(rtt_ns);

@@ -124,11 +124,13 @@ impl Workers {
 
     /// Prepares a task: a process of its own as client, a test that the server of its path awaits.
     pub(super) fn start_task(&mut self, round: u32, spec: ArmTask, epoll: &Epoll) {
-        let (task, is_client) = (spec.task, spec.is_client());
+        let task = spec.task;
+        let is_client = spec.is_client();
         let Some(server) = self.servers.iter().find(|server| server.path == spec.path) else {
             return self.fail_arming(&format!("task {task}: no server of path {}", spec.path));
         };
-        let (mut child, local) = (server.child, server.address);
+        let mut child = server.child;
+        let local = server.address;
         if is_client {
             let first = ToWorker::Client(Box::new(ClientTask { task: spec, local }));
             child = match self.start(&first, epoll) {

@@ -139,7 +139,8 @@ pub(super) fn announced(
     let estimate = run.estimate(finished, alive);
     let bytes_max = run.bytes_max(finished, alive, links_bps);
     if let Some(most) = bytes_max.filter(|most| *most > plan.bytes_max) {
-        let (most, allowed) = (bytes(most as f64), bytes(plan.bytes_max as f64));
+        let most = bytes(most as f64);
+        let allowed = bytes(plan.bytes_max as f64);
         return Err(Error::usage(format!(
             "the run may move {most}, at most {allowed} are allowed; see --max-bytes and --max-rate"
         )));

@@ -173,7 +173,8 @@ fn lacking(report: &FleetReport) -> usize {
 
 /// State of the run: complete where every task has a result, else the reason.
 fn state(report: &FleetReport) -> (RunState, Option<String>) {
-    let (without, all) = (lacking(report), report.cells.len());
+    let without = lacking(report);
+    let all = report.cells.len();
     let lacking = format!("{without} of {all} cells have no result");
     match &report.header.ended {
         Some(ended) if ended.reason == NotRunReason::Cancelled => {

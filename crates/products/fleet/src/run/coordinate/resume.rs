@@ -41,7 +41,8 @@ pub fn resume(
         )));
     };
     let mut spec = open_spec(&earlier)?;
-    (spec.hosts.ssh_config, spec.hosts.bus) = (ssh_config, bus);
+    spec.hosts.ssh_config = ssh_config;
+    spec.hosts.bus = bus;
 
     let planned = PlannedRun::of(&spec)?;
     // Results belong to the tasks of their plan; those of another one would not fit.

@@ -50,7 +50,8 @@ impl RoundRunner for Rounds<'_> {
             stagger = self.test.stagger;
         }
 
-        let (mut tasks, mut planned) = (Vec::new(), Vec::new());
+        let mut tasks = Vec::new();
+        let mut planned = Vec::new();
         for (at, task) in (0..).zip(&round.tasks) {
             let id = task_id(self.plan, task);
             tasks.extend(self.round_task(task, id, stagger.saturating_mul(at)));
@@ -118,7 +119,8 @@ impl Rounds<'_> {
         delay: Duration,
     ) -> Option<RoundTask> {
         let is_reversed = self.is_reversed(task);
-        let (mut client, mut server) = (&task.source, &task.sink);
+        let mut client = &task.source;
+        let mut server = &task.sink;
         if is_reversed {
             (client, server) = (server, client);
         }

@@ -153,7 +153,8 @@ fn listening(text: &str) -> impl Iterator<Item = (u16, u64)> {
 
     text.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
-        let (local, state) = (fields.nth(1)?, fields.nth(1)?);
+        let local = fields.nth(1)?;
+        let state = fields.nth(1)?;
         let inode = fields.nth(5)?.parse().ok()?;
         let port = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
         (state == LISTEN).then_some((port, inode))

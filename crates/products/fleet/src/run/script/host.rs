@@ -58,7 +58,8 @@ struct Test {
 
 impl ScriptHost {
     pub(super) fn new() -> Self {
-        let (min, max) = (VERSION, VERSION);
+        let min = VERSION;
+        let max = VERSION;
         Self {
             hello: Hello {
                 protocol: Versions { min, max },
@@ -155,7 +156,8 @@ impl ScriptHost {
     fn begin(&mut self) {
         // Clocks of hosts are not read: starts are commands of this one.
         let now_ns = clock::monotonic_ns();
-        (self.hello.mono_ns, self.hello.unix_ns) = (now_ns, clock::unix_ns());
+        self.hello.mono_ns = now_ns;
+        self.hello.unix_ns = clock::unix_ns();
         let agent = Agent::new(now_ns, Service::Stream, self.hello.clone());
         self.agent = Some(Box::new(agent));
     }
@@ -232,7 +234,8 @@ impl ScriptHost {
             return self.give(Input::ArmFailed { text });
         };
 
-        let (local, is_client) = (own.address, task.is_client());
+        let local = own.address;
+        let is_client = task.is_client();
         if !is_client {
             outgoing.commands.push(shell::server(run, &task, local));
         }

@@ -46,7 +46,8 @@ impl TaskEvents {
         }
 
         self.end.clock_step_ns = clock::realtime_offset_ns().saturating_sub(self.clock_offset_ns);
-        let (task, mut end) = (self.task.task, self.end.clone());
+        let task = self.task.task;
+        let mut end = self.end.clone();
 
         let record = text::write(&self.record());
         if record.len() > RECORD_MAX_BYTES {
@@ -80,7 +81,8 @@ impl TaskEvents {
             ..HostPart::new(role, name)
         }];
         record.elapsed_ns = trial.elapsed_ns;
-        (record.state, record.reason) = (trial.state, trial.reason.clone());
+        record.state = trial.state;
+        record.reason = trial.reason.clone();
 
         if self.end.outcome == Outcome::Aborted {
             record.state = RunState::Interrupted;
@@ -112,7 +114,8 @@ impl EventSink for TaskEvents {
 /// Payload that arrived in both directions, or left where the other end did not report, and the
 /// measured time.
 pub(in crate::run) fn totals(summary: &Summary) -> (u64, u64) {
-    let (mut bytes, mut ns) = (0_u64, 0);
+    let mut bytes = 0_u64;
+    let mut ns = 0;
     for flow in [Flow::Forward, Flow::Reverse] {
         let received = measure::received(summary, flow);
         if let Some(one) = received.or_else(|| measure::sent(summary, flow)) {

@@ -103,7 +103,9 @@ fn groups_by_host(groups: &BTreeMap<String, Group>) -> BTreeMap<&str, BTreeSet<&
 /// Destination of ssh(1) by the variables of a host; a port makes it an URI. Variables that do not
 /// concern the connection are passed over.
 fn destination(name: &str, variables: &Variables) -> Result<String, String> {
-    let (mut host, mut user, mut port) = (name.to_owned(), String::new(), None);
+    let mut host = name.to_owned();
+    let mut user = String::new();
+    let mut port = None;
     for (key, value) in variables {
         match &**key {
             "ansible_host" | "ansible_ssh_host" => host = plain(key, value)?,

@@ -125,7 +125,8 @@ fn bounds(first: &str, last: &str) -> Option<(u32, u32)> {
 
     let is_padded = |text: &str| text.len() > 1 && text.starts_with('0');
     let fits = !(is_padded(first) || is_padded(last)) || first.len() == last.len();
-    let (from, to) = (first.parse().ok()?, last.parse().ok()?);
+    let from = first.parse().ok()?;
+    let to = last.parse().ok()?;
     (from <= to && fits).then_some((from, to))
 }
 

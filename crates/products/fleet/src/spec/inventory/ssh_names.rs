@@ -28,7 +28,8 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     // Position behind the latest `*`, and the name's when it was met.
     let mut star: Option<(usize, usize)> = None;
 
-    let (mut p, mut n) = (0, 0);
+    let mut p = 0;
+    let mut n = 0;
     while n < name.len() {
         match pattern.get(p) {
             Some('*') => {
@@ -41,7 +42,8 @@ pub fn matches(pattern: &str, name: &str) -> bool {
                     return false;
                 };
                 star = Some((behind, at + 1));
-                (p, n) = (behind, at + 1);
+                p = behind;
+                n = at + 1;
             }
         }
     }

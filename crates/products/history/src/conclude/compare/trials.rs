@@ -27,7 +27,8 @@ pub struct LeftOut {
 
 /// Trials of runs that count, and those that do not.
 pub fn counted(runs: &[RunRecord]) -> (Vec<&Trial>, Vec<LeftOut>) {
-    let (mut counted, mut left_out) = (Vec::new(), Vec::new());
+    let mut counted = Vec::new();
+    let mut left_out = Vec::new();
     for run in runs {
         for trial in run.trials.iter().filter(|trial| !trial.is_warm_up) {
             match reason(trial) {

@@ -33,7 +33,8 @@ impl FromStr for Expectations {
     type Err = ExpectError;
 
     fn from_str(text: &str) -> Result<Self, ExpectError> {
-        let (mut clauses, mut at) = (Vec::new(), 0);
+        let mut clauses = Vec::new();
+        let mut at = 0;
         for part in text.split(',') {
             // The error has as many characters as the text, so that its place is below the
             // character.
@@ -66,7 +67,8 @@ fn clause(text: &str) -> Result<Clause, Wrong> {
         .into_iter()
         .find(|(sign, _)| text[at..].starts_with(sign))
         .unwrap_or(OPERATORS[4]);
-    let (left, bound_text) = (&text[..at], &text[at + sign.len()..]);
+    let left = &text[..at];
+    let bound_text = &text[at + sign.len()..];
     let (is_for_all, name) = left
         .trim()
         .strip_prefix("all:")

@@ -175,7 +175,8 @@ impl Row {
             return None;
         };
         let (start, end) = range.split_once('-')?;
-        let (start_s, end_s) = (seconds(start)?, seconds(end)?);
+        let start_s = seconds(start)?;
+        let end_s = seconds(end)?;
         if !rate_unit.ends_with("/sec") || end_s < start_s {
             return None;
         }

@@ -124,7 +124,8 @@ fn undecided(rows: &[&&Row]) -> String {
 
 /// `received up -25.6 %`
 fn found(row: &Row) -> String {
-    let (judged, unit) = (&row.judged, row.measure.info().unit);
+    let judged = &row.judged;
+    let unit = row.measure.info().unit;
     match judged.verdict {
         Verdict::Worse | Verdict::Better => format!("{} {}", row.name(), change(judged, unit)),
         Verdict::Same => format!("no change beyond {}", size(judged, judged.margin, unit)),
@@ -146,7 +147,8 @@ fn label(row: &Row) -> String {
 
 /// `37.7 Mbit/s in A, 28.1 Mbit/s in B, -25.6 % (-27.6 to -23.8 %): worse`
 fn result(row: &Row) -> String {
-    let (judged, unit) = (&row.judged, row.measure.info().unit);
+    let judged = &row.judged;
+    let unit = row.measure.info().unit;
     let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
     let a = without_unit_of(&a, &b);
     let interval = judged

@@ -40,10 +40,8 @@ fn sides(row: &Row) -> Option<Chart> {
     let info = row.measure.info();
     let sides = [("A", &row.judged.a), ("B", &row.judged.b)];
     let all = || sides.iter().flat_map(|(_, values)| values.iter().copied());
-    let (low, high) = (
-        all().fold(f64::INFINITY, f64::min),
-        all().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let low = all().fold(f64::INFINITY, f64::min);
+    let high = all().fold(f64::NEG_INFINITY, f64::max);
     // Equal values need room around them as well: an axis has a length.
     let air = ((high - low) * 0.2)
         .max(high.abs() * 0.005)

@@ -16,10 +16,8 @@ pub fn metrics(runs: &[RunRecord]) -> Value {
     for run in runs {
         let of_run = run_attributes(run);
         for trial in &run.trials {
-            let (start, end) = (
-                unix_ns(run, trial.started_ns),
-                unix_ns(run, trial.started_ns + trial.elapsed_ns),
-            );
+            let start = unix_ns(run, trial.started_ns);
+            let end = unix_ns(run, trial.started_ns + trial.elapsed_ns);
             for measure in &trial.measures {
                 let own = [
                     ("direction", stored_name(measure.way)),

@@ -220,7 +220,8 @@ fn fleet_cells(runs: &[RunRecord]) -> Vec<(RunRecord, Vec<f64>)> {
 
 /// A cell of a fleet run; one that failed where it has no result.
 fn cell_of(fleet: &RunRecord, key: &RowKey) -> RunRecord {
-    let (started_at, started_unix_ms) = (fleet.started_at.clone(), fleet.started_unix_ms);
+    let started_at = fleet.started_at.clone();
+    let started_unix_ms = fleet.started_unix_ms;
     let mut run = RunRecord {
         elapsed_ns: fleet.elapsed_ns,
         title: fleet.title.clone(),
@@ -341,7 +342,8 @@ fn findings(last: &LastRun<'_>) -> Vec<(String, f64)> {
         .iter()
         .flat_map(|diagnosis| &diagnosis.findings)
     {
-        let (id, severity) = (escaped(&finding.id), stored_name(finding.severity));
+        let id = escaped(&finding.id);
+        let severity = stored_name(finding.severity);
         *counts
             .entry(format!(
                 "{},id=\"{id}\",severity=\"{severity}\"",

@@ -130,7 +130,8 @@ impl SessionRecords {
             self.title.clone().or_else(|| super::title_of(&trial)),
             self.labels.clone(),
         );
-        let (client, server) = (facts.peer.ip().to_string(), self.host.name.clone());
+        let client = facts.peer.ip().to_string();
+        let server = self.host.name.clone();
         let family = if facts.peer.is_ipv4() { "ipv4" } else { "ipv6" };
         record.path.key = keys::path_key(
             &client,
@@ -143,7 +144,8 @@ impl SessionRecords {
         record.path.server = Some(server);
         record.hosts = vec![self.host.clone()];
         record.elapsed_ns = trial.elapsed_ns;
-        (record.state, record.reason) = (state, reason);
+        record.state = state;
+        record.reason = reason;
 
         let mut repetition = trial;
         repetition.state = state;

@@ -275,7 +275,8 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
 
 /// Cells of phase 1 that phase 2 made: with their results, and without runs of their own.
 fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
-    let (plan, phases) = (&input.setup.plan, input.setup.phases);
+    let plan = &input.setup.plan;
+    let phases = input.setup.phases;
     let mut twins = Vec::new();
     if !phases.has(1) {
         return twins;

@@ -26,7 +26,8 @@ pub(super) fn ceiling_curve(
         // The curve has a logarithmic axis of payloads, which has no zero.
         .map(|cell| cell.key.payload_bytes.max(1))
         .collect();
-    let (first, last) = (payloads.first()?, payloads.last()?);
+    let first = payloads.first()?;
+    let last = payloads.last()?;
     let (cell, load) = measured(cells).filter(|_| first < last)?;
     let link = input.link(&cell.runs, judged.is_refuted)?;
     let ceiling = ceiling(input, link, load, judged.is_refuted)?;

@@ -41,7 +41,8 @@ pub(crate) fn path_defects(baseline: &[Baseline]) -> Vec<String> {
 pub(crate) fn slow_tests(baseline: &[Baseline]) -> Vec<String> {
     let slow = |test: &Baseline| {
         let share = test.of_theory.filter(|share| *share < GOODPUT_MIN)?;
-        let (name, rate) = (test_name(test), rate_name(test.goodput_bps));
+        let name = test_name(test);
+        let rate = rate_name(test.goodput_bps);
         Some(format!(
             "{name}: {rate}, {} of what the link carries; the path has a slower link, or a shaper, \
              or a host limits TCP (`linerate doctor`)",

@@ -235,7 +235,8 @@ impl CellRunner for Runner<'_> {
             return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
         }
 
-        let (body_bytes, connections) = (tcp_baseline::BODY_BYTES, tcp_baseline::CONNECTIONS);
+        let body_bytes = tcp_baseline::BODY_BYTES;
+        let connections = tcp_baseline::CONNECTIONS;
         let measured = self
             .load_spec(&matrix_run(body_bytes, connections))
             .and_then(|base| {
@@ -259,10 +260,8 @@ impl CellRunner for Runner<'_> {
             return None;
         }
 
-        let (body_bytes, connections) = (
-            tcp_baseline::SMALL_BODY_BYTES,
-            tcp_baseline::SMALL_CONNECTIONS,
-        );
+        let body_bytes = tcp_baseline::SMALL_BODY_BYTES;
+        let connections = tcp_baseline::SMALL_CONNECTIONS;
         let base = self.load_spec(&matrix_run(body_bytes, connections)).ok()?;
         let measured = self.unshown(tcp_baseline::trickle(&base, goodput_bps));
         let (_, stats) = measured.ok()?;
@@ -290,10 +289,8 @@ impl CellRunner for Runner<'_> {
         }
 
         let plan = &self.spec.plan;
-        let (window, expected) = (
-            estimate::window(plan, &planned.key),
-            estimate::run_time(plan, &planned.key),
-        );
+        let window = estimate::window(plan, &planned.key);
+        let expected = estimate::run_time(plan, &planned.key);
         self.progress
             .begin_run(*planned, [plan.defaults.warmup, window], expected);
 
@@ -362,7 +359,8 @@ impl Runner<'_> {
         let result = tcp_baseline::iperf3_test(&host, port, spec, &self.stop.signals);
         result.outcome?;
 
-        let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
+        let summary = result.summary.unwrap_or_default();
+        let link = self.link.as_ref();
         let goodput_bps =
             measure::received(&summary, flow).map_or(0.0, |received| received.bits_per_second());
         let retransmits = measure::retransmits(&summary, flow);
@@ -474,7 +472,8 @@ impl Runner<'_> {
     }
 
     fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, Error> {
-        let (plan, key) = (&self.spec.plan, &planned.key);
+        let plan = &self.spec.plan;
+        let key = &planned.key;
         let is_idle = key.phase == Phase::Idle;
         let is_ours = self.target.claims.is_ours;
         Ok(LoadSpec {

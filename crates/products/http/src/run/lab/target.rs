@@ -127,7 +127,8 @@ impl TargetServer {
 /// Sends one request: for linerate's payloads where the server has them, else for the path of the
 /// URL.
 fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error> {
-    let (target, source) = (&spec.target, &spec.plan.source);
+    let target = &spec.target;
+    let source = &spec.plan.source;
     let ports_skipped = generator::reserved_ports();
     let contact = ProbeTarget {
         address,

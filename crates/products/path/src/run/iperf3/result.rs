@@ -164,7 +164,8 @@ pub(super) fn datagrams(result: &mut PhaseResult, ran: &ClientResult) {
         StreamRole::Sender => (sender, receiver),
         StreamRole::Receiver => (receiver, sender),
     };
-    (result.local, result.remote) = (local.unwrap_or_default(), remote);
+    result.local = local.unwrap_or_default();
+    result.remote = remote;
 }
 
 fn sent(totals: EndpointTotals) -> EndpointPhase {

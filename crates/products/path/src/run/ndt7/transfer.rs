@@ -138,7 +138,8 @@ impl<'a> Transfer<'a> {
     }
 
     fn transfer(&mut self, control: &mut dyn LoadControl) -> Result<(), Ended> {
-        let (started, is_up) = (Instant::now(), self.is_up);
+        let started = Instant::now();
+        let is_up = self.is_up;
         let connection = self.connection;
         let acked = || {
             let info = tcp_info(&connection.fd).ok().filter(|_| is_up);
@@ -245,7 +246,8 @@ impl<'a> Transfer<'a> {
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), Ended> {
-        let (reports, control) = (&mut self.done.reports, &mut self.control);
+        let reports = &mut self.done.reports;
+        let control = &mut self.control;
         let is_over = &mut self.is_over;
         let read = self.reader.feed(bytes, |message| match message {
             Message::Text(text) if reports.len() < REPORTS_MAX => {

@@ -52,7 +52,8 @@ impl Experiment<'_> {
     /// each pair must agree.
     fn is_no_better(&self, point: PointId, best: PointId) -> bool {
         let share = 1.0 / (1.0 + 2.0 * self.margin(point, best));
-        let (own, other) = (self.scores(best), self.scores(point));
+        let own = self.scores(best);
+        let other = self.scores(point);
         let highest = other.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let is_above_all = own.iter().all(|value| *value >= share * highest);
         is_above_all || stats::confidence_as_good(&own, &other, share) >= self.plan.confidence
@@ -111,7 +112,8 @@ impl Experiment<'_> {
     fn gaps_around(&self, factor: usize, row: &[PointId], peak: usize) -> Vec<(usize, usize)> {
         let level = |place: usize| self.points[row[place]].setting.level(factor) as f64;
         let is_tie = |place: usize| self.is_tie(row[place], row[peak]);
-        let (mut low, mut high) = (peak, peak);
+        let mut low = peak;
+        let mut high = peak;
         while low > 0 && is_tie(low - 1) {
             low -= 1;
         }

@@ -184,7 +184,8 @@ impl Experiment<'_> {
 
         let may_be = |place: usize| self.may_be_as_good(row[place], best);
         let ladder = self.unordered(factor, row);
-        let (mut first, mut last) = (top, top);
+        let mut first = top;
+        let mut last = top;
 
         if top < ladder {
             // The system chose best; levels as good as its choice may still be neighbours of each
@@ -247,10 +248,8 @@ impl Experiment<'_> {
 
     /// True if the medians of two points differ by no more than their margin.
     pub(super) fn is_tie(&self, point: PointId, other: PointId) -> bool {
-        let (low, high) = (
-            self.score(point).min(self.score(other)),
-            self.score(point).max(self.score(other)),
-        );
+        let low = self.score(point).min(self.score(other));
+        let high = self.score(point).max(self.score(other));
         low >= (1.0 - self.margin(point, other)) * high
     }
 

@@ -143,7 +143,8 @@ async fn carry(
         receiving.spawn(receive(commands, index, events.clone()));
     }
 
-    let (mut noticed, of_refusal) = (connection.clone(), events.clone());
+    let mut noticed = connection.clone();
+    let of_refusal = events.clone();
     receiving.spawn(async move {
         let reason = noticed.refusal().await;
         of_refusal.send(index, HostEvent::Lost { reason }).await;

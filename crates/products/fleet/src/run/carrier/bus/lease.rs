@@ -57,7 +57,8 @@ impl Lease {
 
     /// Renews the lease until it is lost.
     pub(super) async fn keep(self) {
-        let (mut revision, mut renewed) = (self.epoch, Instant::now());
+        let mut revision = self.epoch;
+        let mut renewed = Instant::now();
         loop {
             sleep(if renewed.elapsed() < RENEWAL {
                 RENEWAL

@@ -69,7 +69,8 @@ impl TextTest {
                 .filter(|(stream, _)| stream.flow == flow)
                 .count()
         };
-        let (forward, reverse) = (count(Flow::Forward), count(Flow::Reverse));
+        let forward = count(Flow::Forward);
+        let reverse = count(Flow::Reverse);
         let first = streams
             .iter()
             .find_map(|(_, stream)| stream.intervals.first());
@@ -244,7 +245,8 @@ impl TextTest {
 
         (summary.cpu_local, summary.cpu_remote) = self.opening.cpu.unzip();
         let [sender, receiver] = self.opening.congestion.clone();
-        (summary.sender_congestion, summary.receiver_congestion) = (sender, receiver);
+        summary.sender_congestion = sender;
+        summary.receiver_congestion = receiver;
         Some(summary)
     }
 
@@ -349,7 +351,8 @@ impl TextTest {
             .filter(|_| self.opening.is_udp)
             .map(|(packets, lost, jitter_s)| {
                 let mut totals = UdpTotals::new(packets, lost, 0, jitter_s);
-                (totals.omitted_packets, totals.omitted_lost) = (Some(0), Some(0));
+                totals.omitted_packets = Some(0);
+                totals.omitted_lost = Some(0);
                 totals
             });
         EndpointTotals::new(row.bytes.round() as u64, duration_ns(row), udp)
