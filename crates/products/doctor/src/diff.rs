@@ -148,7 +148,9 @@ fn is_momentary(key: &str) -> bool {
 
 /// Equal in effect: sizes as numbers, triples element by element.
 fn same(a: &Value, b: &Value) -> bool {
-    if let (Some(x), Some(y)) = (a.number(), b.number()) {
+    if let Some(x) = a.number()
+        && let Some(y) = b.number()
+    {
         return (x - y).abs() < f64::EPSILON * x.abs().max(1.0);
     }
 

@@ -161,7 +161,9 @@ impl TestTimeline {
             ("receiver_thread_cpu", "sender_thread_cpu")
         };
 
-        if let (Some(cpu), Some(share)) = (summary.cpu_local, busiest_thread_share) {
+        if let Some(cpu) = summary.cpu_local
+            && let Some(share) = busiest_thread_share
+        {
             facts.insert(own.into(), (measure::cpus(cpu) * share).into());
         }
 
@@ -286,7 +288,9 @@ fn retransmissions(
     let mean = tcp.iter().filter_map(|tcp| tcp.mean_rtt_us).max();
     insert(facts, "rtt_us", mean);
 
-    if let (Some(mean), Some(least)) = (mean, direction.min_rtt_us.filter(|rtt| *rtt > 0)) {
+    if let Some(mean) = mean
+        && let Some(least) = direction.min_rtt_us.filter(|rtt| *rtt > 0)
+    {
         insert(
             facts,
             "rtt_inflation",

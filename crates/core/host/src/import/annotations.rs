@@ -63,7 +63,8 @@ impl<'a> Reader<'a> {
         let words: Vec<&str> = line.split_whitespace().collect();
         for pair in words.windows(2) {
             let [number, unit] = pair else { continue };
-            if let (Ok(number), true) = (number.parse::<f64>(), unit.trim_end_matches(';') == "GbE")
+            if let Ok(number) = number.parse::<f64>()
+                && unit.trim_end_matches(';') == "GbE"
             {
                 snapshot.set_in("path.line_rate_mbps", number * 1000.0, "Mbit/s", SRC);
             }
@@ -255,7 +256,9 @@ fn fanout(snapshot: &mut Snapshot, line: &str) -> Option<()> {
     let fewest = snapshot
         .number("fanout.queues")
         .is_none_or(|known| queues < known);
-    if let (Some(low), true) = (range.split("..").next().and_then(leading_number), fewest) {
+    if let Some(low) = range.split("..").next().and_then(leading_number)
+        && fewest
+    {
         snapshot.set("fanout.queues", queues, SRC);
         snapshot.set("fanout.sum_mbps_min", low, SRC);
     }

@@ -193,7 +193,9 @@ impl<'a> Reader<'a> {
             return true;
         };
         // A ping that was cut off has no summary.
-        if let (Some(ms), None) = (leading_number(after_time), self.sent) {
+        if let Some(ms) = leading_number(after_time)
+            && self.sent.is_none()
+        {
             self.received += 1.0;
             let [least, mean, most] = self.rtt_ms;
             let mean = mean.map_or(ms, |mean| mean + (ms - mean) / self.received);

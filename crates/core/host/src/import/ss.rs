@@ -30,7 +30,9 @@ impl Reader {
         let is_connection =
             !line.starts_with(char::is_whitespace) && self.connection(&words).is_some();
 
-        if let (Some(ends), Some(state)) = (self.ends, state(&words)) {
+        if let Some(ends) = self.ends
+            && let Some(state) = state(&words)
+        {
             if self.connections.len() < CONNECTIONS_MAX {
                 self.connections.push((ends, state));
                 self.app_limited

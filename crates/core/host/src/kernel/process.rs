@@ -113,7 +113,9 @@ impl Processes {
         now_ns: Option<u64>,
         threads: BTreeMap<u32, u64>,
     ) {
-        if let (Some((before_ns, before)), Some(now_ns)) = (&self.before, now_ns) {
+        if let Some((before_ns, before)) = &self.before
+            && let Some(now_ns) = now_ns
+        {
             // The CPU of a thread is known for the instant of the sample only: a thread that hardly
             // ran may have run elsewhere.
             let least_ns = now_ns.saturating_sub(*before_ns) / MIN_SHARE;

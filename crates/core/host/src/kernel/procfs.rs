@@ -143,7 +143,9 @@ pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str)
 pub(crate) fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
-        if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
+        if let Some(name) = words.next()
+            && let Some(Ok(value)) = words.next().map(str::parse)
+        {
             let key = format!("net.snmp6.{name}");
             if is_wanted(&key) {
                 snapshot.count(key, value);

@@ -138,7 +138,9 @@ impl StreamSeries<'_> {
         let mut groups: BTreeMap<Group, Map<String, Value>> = BTreeMap::new();
 
         for series in &self.series {
-            if let (Some((group, name)), Some(number)) = (group_of(&series.name), value(series)) {
+            if let Some((group, name)) = group_of(&series.name)
+                && let Some(number) = value(series)
+            {
                 fields::set(groups.entry(group).or_default(), name, number);
             }
         }

@@ -78,7 +78,8 @@ fn vanished(facts: &mut RunFacts) {
     const PART: f64 = 0.5;
 
     let number = |name: &str| facts.get(name).and_then(Value::number);
-    if let (Some(sent), Some(received)) = (number("sent_packets"), number("received_packets"))
+    if let Some(sent) = number("sent_packets")
+        && let Some(received) = number("received_packets")
         && received < PART * sent
     {
         insert(facts, "loss_share", Some(1.0 - received / sent));

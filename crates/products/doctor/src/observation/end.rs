@@ -73,7 +73,9 @@ fn black_hole(snapshot: &mut Snapshot, facts: &RunFacts) {
         .text("route.peer.dev")
         .map(|name| format!("nic.{name}.net.mtu"));
     let mtu = device.and_then(|key| snapshot.number(&key));
-    if let (Some(mtu), Some(path)) = (mtu, number("pmtu_bytes")) {
+    if let Some(mtu) = mtu
+        && let Some(path) = number("pmtu_bytes")
+    {
         // A router reported a path MTU below that of the interface (RFC 1191, RFC 8201).
         snapshot.set("path.told_mtu", path < mtu, SRC);
     }

@@ -281,7 +281,9 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
         let cpus = host
             .number(&format!("{program}.cpus"))
             .filter(|cpus| *cpus >= NAMED_MIN_CPUS);
-        if let (Some(name), Some(cpus)) = (name, cpus) {
+        if let Some(name) = name
+            && let Some(cpus) = cpus
+        {
             matched = matched.because(
                 format!("{}: {name}", host.host),
                 format!("{cpus:.2} CPUs"),

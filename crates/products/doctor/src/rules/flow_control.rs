@@ -38,7 +38,8 @@ fn pau_01(nic: &Nic<'_>) -> Ruling {
 
 /// Pause frames are switched off or were not negotiated.
 fn without_pause(nic: &Nic<'_>) -> Ruling {
-    if let (Ok(rx), Ok(tx)) = (nic.flag("pause.rx"), nic.flag("pause.tx"))
+    if let Ok(rx) = nic.flag("pause.rx")
+        && let Ok(tx) = nic.flag("pause.tx")
         && !rx.value
         && !tx.value
     {
@@ -147,7 +148,8 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
         "at most 10/s",
     );
     // Pauses of a test that is near line rate cost it nothing.
-    if let (Some(run), Ok(speed)) = (nic.host.runs().next(), nic.speed_mbps())
+    if let Some(run) = nic.host.runs().next()
+        && let Ok(speed) = nic.speed_mbps()
         && let Ok(goodput) = run.goodput_bps()
     {
         let ceiling = tcp_ceiling(speed.value * 1e6, nic.mtu());

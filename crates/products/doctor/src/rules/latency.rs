@@ -379,7 +379,9 @@ fn ecn_01(host: &Host<'_>) -> Ruling {
 
     let mut found = matched();
     for marks in [&ecn, &dscp] {
-        if let (true, Ok(marks)) = (is_lost(marks), marks) {
+        if is_lost(marks)
+            && let Ok(marks) = marks
+        {
             found = found.read_text(marks, "kept in both directions");
         }
     }

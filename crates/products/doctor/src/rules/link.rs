@@ -348,7 +348,9 @@ fn lnk_09(nic: &Nic<'_>) -> Ruling {
     let mut is_slow = signal <= WEAK_SIGNAL_DBM;
 
     let frames = |counter: &str| nic.growth(&format!("wifi.{counter}"));
-    if let (Ok(sent), Ok(repeated)) = (frames("tx_packets"), frames("tx_retries")) {
+    if let Ok(sent) = frames("tx_packets")
+        && let Ok(repeated) = frames("tx_retries")
+    {
         let share = to_f64(repeated.value) / to_f64(sent.value.max(1));
         is_slow |= share >= REPEATED_MANY;
         found = found.because("frames sent again", percent(share), "below 30 %");

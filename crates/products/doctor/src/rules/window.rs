@@ -361,7 +361,9 @@ fn udp_01(host: &Host<'_>) -> Ruling {
         .because_all(overflows.evidence)
         .cap_if(overflows.total, Confidence::Medium);
 
-    if let (Some(lost), Some(share)) = (lost, share) {
+    if let Some(lost) = lost
+        && let Some(share) = share
+    {
         let percent = percent(share.min(1.0));
         matched = matched
             .read(

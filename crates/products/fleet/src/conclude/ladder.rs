@@ -321,7 +321,9 @@ pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Findi
     let mut found = Vec::new();
     for (incast, fanout) in sums.into_values() {
         // Without both directions there is nothing to compare.
-        if let (Some(incast), Some(fanout)) = (incast, fanout) {
+        if let Some(incast) = incast
+            && let Some(fanout) = fanout
+        {
             found.extend(asymmetry(hub, incast, fanout, line_bps));
         }
     }

@@ -97,7 +97,9 @@ impl PlannedRun {
                     slowest_bps = slowest_bps.into_iter().chain(bps).reduce(f64::min);
                 }
             }
-            if let (Some(uplink_bps), Some(slowest_bps)) = (rack.uplink_bps, slowest_bps) {
+            if let Some(uplink_bps) = rack.uplink_bps
+                && let Some(slowest_bps) = slowest_bps
+            {
                 // An uplink slower than one link still carries one pair at a time.
                 let pairs = (uplink_bps as f64 / slowest_bps).max(1.0) as u32;
                 self.plan.crossing.entry(name.clone()).or_insert(pairs);

@@ -78,7 +78,9 @@ fn racks(matrix: &Matrix<'_>) -> Option<Table> {
     names.truncate(RACKS_MAX);
     let mut blocks: BTreeMap<(&str, &str), Vec<Entry>> = BTreeMap::new();
     for ((source, sink), entry) in &matrix.entries {
-        if let (Some(from), Some(to)) = (rack(source), rack(sink)) {
+        if let Some(from) = rack(source)
+            && let Some(to) = rack(sink)
+        {
             blocks.entry((from, to)).or_default().push(*entry);
         }
     }

@@ -112,7 +112,9 @@ fn row(connected: &Connected<'_>, index: usize, host: &Host) -> CheckRow {
     }
     notes.extend(prepared.unreached_note(index));
     notes.extend(hello.and_then(|hello| version_note(&hello.version)));
-    if let (Some(member), Some(end)) = (member, end) {
+    if let Some(member) = member
+        && let Some(end) = end
+    {
         notes.extend(slower_note(end, prepared));
         notes.extend(route_note(member, end));
     }

@@ -90,7 +90,9 @@ impl<'a> Prepared<'a> {
         };
         member.facts = report.facts.map(|facts| *facts);
         for end in member.ends.values_mut() {
-            if let (Some(device), Some(facts)) = (&end.device, &member.facts) {
+            if let Some(device) = &end.device
+                && let Some(facts) = &member.facts
+            {
                 end.link_bps = highest_speed_bps(facts, device);
             }
         }

@@ -273,10 +273,9 @@ pub(crate) fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<Strin
         linerate_model::http::units::payload_name(row.payload_bytes)
     );
 
-    if let (Some(here), Some(there)) = (
-        active.median.p99_ns,
-        best.p99_ns.filter(|p99_ns| *p99_ns > 0),
-    ) {
+    if let Some(here) = active.median.p99_ns
+        && let Some(there) = best.p99_ns.filter(|p99_ns| *p99_ns > 0)
+    {
         text += &format!(
             "; their 99th percentile is {} times that of the best stable case",
             rounded(here as f64 / there as f64)

@@ -29,7 +29,8 @@ impl StartRecord {
             _ => changed.push("the server's control channel".to_owned()),
         }
 
-        if let (Some(before), Some(now)) = (&before.protocol, &self.protocol)
+        if let Some(before) = &before.protocol
+            && let Some(now) = &self.protocol
             && before != now
         {
             changed.push(format!("protocol: {before}, now {now}"));

@@ -144,7 +144,9 @@ pub fn parse_reserved(text: &str) -> Vec<u16> {
     let mut ports = Vec::new();
     for part in text.trim().split(',') {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(low), Ok(high)) = (low.trim().parse::<u16>(), high.trim().parse::<u16>()) {
+        if let Ok(low) = low.trim().parse::<u16>()
+            && let Ok(high) = high.trim().parse::<u16>()
+        {
             ports.extend(low..=high);
         }
     }

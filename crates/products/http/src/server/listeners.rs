@@ -32,7 +32,9 @@ pub(super) fn open(spec: &ServerSpec, threads: usize) -> Result<Listeners> {
 
     for (mut address, is_optional) in spec.listen.addresses() {
         // The port that the kernel chose for IPv4 is used for IPv6, too: clients know one number.
-        if let (Listen::Everywhere(0), Some(port)) = (&spec.listen, chosen_port) {
+        if let Listen::Everywhere(0) = &spec.listen
+            && let Some(port) = chosen_port
+        {
             address.set_port(port);
         }
 

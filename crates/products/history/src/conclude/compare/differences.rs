@@ -66,7 +66,9 @@ pub(super) fn changes(a: &RunRecord, b: &RunRecord, trials: [Option<&Trial>; 2])
         .iter()
         .filter_map(|host| Some((host, b.hosts.iter().find(|b| b.role == host.role)?)))
     {
-        if let (Some(before), Some(after)) = (&host.snapshot, &other.snapshot) {
+        if let Some(before) = &host.snapshot
+            && let Some(after) = &other.snapshot
+        {
             changes.extend(settings(before, after).map(|difference| Change {
                 of: host.role.clone(),
                 difference,

@@ -65,7 +65,9 @@ impl BusOptions {
         let mut options =
             ConnectOptions::new().require_tls(!self.is_local() || address.tls_required());
 
-        if let (Some(user), Some(password)) = (address.username(), address.password()) {
+        if let Some(user) = address.username()
+            && let Some(password) = address.password()
+        {
             options = options.user_and_password(user.to_owned(), password.to_owned());
         }
 
