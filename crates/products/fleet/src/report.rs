@@ -196,9 +196,10 @@ fn blocks(report: &FleetReport) -> Vec<Block> {
 
     // A table of all cells is readable up to some number of hosts; of more, outliers are listed.
     for matrix in matrix::matrices(report) {
-        blocks.extend(match matrix.hosts.len() <= CELLS_HOSTS_MAX {
-            true => cells::blocks(&matrix),
-            false => large::blocks(&matrix),
+        blocks.extend(if matrix.hosts.len() <= CELLS_HOSTS_MAX {
+            cells::blocks(&matrix)
+        } else {
+            large::blocks(&matrix)
         });
     }
 

@@ -44,13 +44,12 @@ pub fn text(
     let title = Block::Title(goodput::answer(report));
     let remarks = remarks(report).into_iter().map(Block::Remark);
     let head = std::iter::once(title).chain(remarks);
-    let blocks = match verbose {
-        true => head.chain(blocks(report, diagnosis)).collect(),
-        false => {
-            let head = head.map(|block| (Need::Answer, block));
-            let parts = head.chain(short::blocks(report, diagnosis, style.glyphs));
-            fitted(parts.collect(), short::LINES_MAX, style)
-        }
+    let blocks = if verbose {
+        head.chain(blocks(report, diagnosis)).collect()
+    } else {
+        let head = head.map(|block| (Need::Answer, block));
+        let parts = head.chain(short::blocks(report, diagnosis, style.glyphs));
+        fitted(parts.collect(), short::LINES_MAX, style)
     };
     Document { name: NAME, blocks }.text(style)
 }

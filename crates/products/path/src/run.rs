@@ -49,9 +49,10 @@ pub fn examine(
     let started = Instant::now();
     let mut test = test.clone();
     let is_stamp = test.spec.only.contains(&PhaseKind::Stamp);
-    let opened = match is_stamp || test.is_ndt7 {
-        true => None,
-        false => Some(open(&mut test, planned, interrupts, observers)?),
+    let opened = if is_stamp || test.is_ndt7 {
+        None
+    } else {
+        Some(open(&mut test, planned, interrupts, observers)?)
     };
 
     let start = Start {

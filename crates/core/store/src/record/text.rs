@@ -65,9 +65,12 @@ pub fn read(text: &str) -> Result<RunRecord, TextError> {
         });
     }
 
-    outcome.map_err(|error| match error.is_eof() {
-        true => TextError::Truncated(member()),
-        false => TextError::NotJson(error.to_string()),
+    outcome.map_err(|error| {
+        if error.is_eof() {
+            TextError::Truncated(member())
+        } else {
+            TextError::NotJson(error.to_string())
+        }
     })?;
     match scan.schema {
         Some(schema) if schema == RUN_SCHEMA => {}

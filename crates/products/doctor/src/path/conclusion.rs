@@ -74,9 +74,10 @@ fn add_others(verdict: &mut Verdict, kind: PhaseKind, others: &[&(PhaseKind, Ver
     if let Some((other, second)) = others.iter().find(is_other) {
         // What the other direction shows is the likely cause of one in which nothing arrived.
         let is_silent = second.sentence.starts_with(NO_DATA);
-        let text = match is_silent {
-            true => "no byte arrived",
-            false => parted(&second.sentence).0,
+        let text = if is_silent {
+            "no byte arrived"
+        } else {
+            parted(&second.sentence).0
         };
         verdict.sentence = of_each(*other, text, kind, &verdict.sentence);
         verdict.runner_up = Some(format!("{} ({})", second.verdict, other.name()));

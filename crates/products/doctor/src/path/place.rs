@@ -16,9 +16,10 @@ const LONG_QUEUE: &str = "LAT-02";
 /// (192.0.2.1) and the server`.
 pub fn place(queue: &HopQueue, path: &PathHops) -> String {
     let [from, to] = ends(queue, path);
-    match is_exact(queue) {
-        true => format!("{from} to {to}"),
-        false => format!("between {from} and {to}"),
+    if is_exact(queue) {
+        format!("{from} to {to}")
+    } else {
+        format!("between {from} and {to}")
     }
 }
 
@@ -121,9 +122,10 @@ pub(super) fn add_places(findings: &mut [Finding], path: &PathHops) {
             let seen = Evidence::new("place", place(queue, path), "");
             finding.evidence.push(seen);
 
-            let at = match is_exact(queue) {
-                true => format!("on {}", ends(queue, path)[0]),
-                false => place(queue, path),
+            let at = if is_exact(queue) {
+                format!("on {}", ends(queue, path)[0])
+            } else {
+                place(queue, path)
             };
             let usual = likely_place(queue.direction.name());
             finding.advice = finding

@@ -49,13 +49,12 @@ pub fn text_after_test(diagnosis: &Diagnosis, verbose: bool, style: Style) -> St
 }
 
 fn within(lines_max: usize, diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
-    let blocks = match verbose {
-        true => {
-            let mut blocks = findings(diagnosis);
-            blocks.extend(checks(diagnosis));
-            blocks
-        }
-        false => fitted(short::parts(diagnosis), lines_max, style),
+    let blocks = if verbose {
+        let mut blocks = findings(diagnosis);
+        blocks.extend(checks(diagnosis));
+        blocks
+    } else {
+        fitted(short::parts(diagnosis), lines_max, style)
     };
 
     Document {
@@ -332,9 +331,10 @@ fn details(finding: &Finding) -> Vec<Block> {
 fn tests(diagnosis: &Diagnosis) -> impl Iterator<Item = String> {
     diagnosis.tests.iter().map(|test| {
         let values: Vec<String> = test.values.iter().filter_map(wording::metric).collect();
-        let values = match values.is_empty() {
-            true => "no result".to_owned(),
-            false => values.join("; "),
+        let values = if values.is_empty() {
+            "no result".to_owned()
+        } else {
+            values.join("; ")
         };
         format!("{}: {values}", test.subject)
     })

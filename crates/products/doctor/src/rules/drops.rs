@@ -45,9 +45,10 @@ fn drop_01(host: &Host<'_>) -> Ruling {
         .filter(|drop| !has_rule(drop))
         .map(|drop| drop.packets);
     let others = to_f64(others.fold(0, u64::saturating_add));
-    let severity = match others >= FREQUENT * period.seconds && others > 0.0 {
-        true => Severity::Medium,
-        false => Severity::Low,
+    let severity = if others >= FREQUENT * period.seconds && others > 0.0 {
+        Severity::Medium
+    } else {
+        Severity::Low
     };
     let quoted = quoted.severity(severity);
 

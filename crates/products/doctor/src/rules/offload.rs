@@ -185,9 +185,10 @@ fn tun_01(nic: &Nic<'_>) -> Ruling {
         .read_text(&state, "on")
         .because("load of the sender", percent(busy), "below 50 %");
     let switch = |to: &str| command("ethtool -K {} {} {}", &[&below.name, feature, &to]);
-    Ok(match state.value.contains("fixed") {
-        true => found.advice("use a NIC that cuts packets of this tunnel, or more queues and CPUs"),
-        false => found.fix_of_tokens(switch("on").zip(switch("off"))),
+    Ok(if state.value.contains("fixed") {
+        found.advice("use a NIC that cuts packets of this tunnel, or more queues and CPUs")
+    } else {
+        found.fix_of_tokens(switch("on").zip(switch("off")))
     })
 }
 

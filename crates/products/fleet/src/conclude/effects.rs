@@ -259,9 +259,10 @@ fn ends(distances: &[Vec<f64>], cleared: &[bool]) -> Vec<End> {
         ends.push(End {
             is_cleared: *is_cleared,
             // Else one slow pair would be an effect of both of its ends.
-            effect: match is_cleared {
-                true => Some(0.0),
-                false => median(distances),
+            effect: if *is_cleared {
+                Some(0.0)
+            } else {
+                median(distances)
             },
             cells: distances.len(),
         });

@@ -85,9 +85,10 @@ fn row(connected: &Connected<'_>, index: usize, host: &Host) -> CheckRow {
     let is_target = member.is_some_and(|member| member.is_target);
 
     let state = if is_target {
-        match is_closed {
-            true => CheckState::Blocked,
-            false => CheckState::Ready,
+        if is_closed {
+            CheckState::Blocked
+        } else {
+            CheckState::Ready
         }
     } else if hello.is_none() {
         CheckState::Unreachable

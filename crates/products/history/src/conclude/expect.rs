@@ -143,14 +143,15 @@ impl fmt::Display for Missed {
                     );
                 }
 
-                match value.total_cmp(bound).is_eq() {
-                    true => write!(f, "{trial}{}, which is the limit itself", unit.text(*value)),
-                    false => write!(
+                if value.total_cmp(bound).is_eq() {
+                    write!(f, "{trial}{}, which is the limit itself", unit.text(*value))
+                } else {
+                    write!(
                         f,
                         "{trial}{}, {distance}{share} {side} {}",
                         unit.text(*value),
                         unit.text(*bound)
-                    ),
+                    )
                 }
             }
         }
@@ -197,9 +198,10 @@ impl Clause {
         let has_several = ways.len() > 1;
         let of_way = |way: Way| {
             let measure = target.0;
-            let found = match self.is_for_all {
-                true => self.missed_by_any(trials, measure, way),
-                false => self.missed_by_median(trials, measure, way),
+            let found = if self.is_for_all {
+                self.missed_by_any(trials, measure, way)
+            } else {
+                self.missed_by_median(trials, measure, way)
             };
             let way = has_several.then(|| way.words().unwrap_or("both"));
             Some(Missed {

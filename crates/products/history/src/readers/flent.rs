@@ -176,9 +176,10 @@ fn samples(down: &[(u64, f64)], up: &[(u64, f64)], first_ns: u64) -> Vec<LoadSam
 /// Times without a zone are UTC.
 fn started_ms(metadata: &Value) -> Option<u64> {
     let text = metadata["T0"].as_str().or(metadata["TIME"].as_str())?;
-    let text = match text.ends_with('Z') {
-        true => text.to_owned(),
-        false => format!("{text}Z"),
+    let text = if text.ends_with('Z') {
+        text.to_owned()
+    } else {
+        format!("{text}Z")
     };
     time::rfc3339_ms(&text)
 }

@@ -140,9 +140,10 @@ impl GridReport<'_> {
             (None, Some(last)) => last.recovery(|at| self.run(at)).unwrap_or_default(),
             (None, None) => {
                 let text = format!("no change in {}", counted(runs, "run"));
-                match self.longest() < RUNS_MIN {
-                    true => text + &format!("; one shows from {RUNS_MIN} runs on"),
-                    false => text,
+                if self.longest() < RUNS_MIN {
+                    text + &format!("; one shows from {RUNS_MIN} runs on")
+                } else {
+                    text
                 }
             }
         }
@@ -239,9 +240,10 @@ impl GridReport<'_> {
         let by_host = rows.len() > ROWS_MAX && rows.iter().all(|row| row.key.is_cell());
         let mut places: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
         for (place, row) in rows.iter().enumerate() {
-            let names = match by_host {
-                true => vec![(0, row.key.source.clone()), (0, row.key.sink.clone())],
-                false => vec![(place, self.name(row))],
+            let names = if by_host {
+                vec![(0, row.key.source.clone()), (0, row.key.sink.clone())]
+            } else {
+                vec![(place, self.name(row))]
             };
             for name in names {
                 places.entry(name).or_default().push(place);
@@ -251,9 +253,12 @@ impl GridReport<'_> {
         let line = |((_, name), places): ((usize, String), Vec<usize>)| {
             let of_rows: Vec<_> = places.iter().map(|at| shares(&rows[*at])).collect();
             let subject = format!("host {name}");
-            let flags = self.episodes.iter().filter(|one| match by_host {
-                true => one.subject == subject,
-                false => one.rows.contains(&places[0]),
+            let flags = self.episodes.iter().filter(|one| {
+                if by_host {
+                    one.subject == subject
+                } else {
+                    one.rows.contains(&places[0])
+                }
             });
             Line {
                 shares: (0..self.grid().starts_unix_ms.len())

@@ -141,11 +141,12 @@ fn changes(trend: &Trend, when: &dyn Fn(u64) -> String) -> Vec<Block> {
                 )
             })
             .collect();
-        match lines.is_empty() {
-            true => blocks.push(Block::Remark(
+        if lines.is_empty() {
+            blocks.push(Block::Remark(
                 "No difference of configuration is known.".to_owned(),
-            )),
-            false => blocks.push(Block::List(lines)),
+            ))
+        } else {
+            blocks.push(Block::List(lines))
         }
     }
 

@@ -58,9 +58,10 @@ pub fn grid(spec: &GridSpec) -> Result<NamedGrid, Error> {
         _ => of_labels(&rows, spec.by.as_deref()),
     };
 
-    match grid.grid.rows.is_empty() {
-        true => Err(Error::failed("no run of this time has a result to show")),
-        false => Ok(grid),
+    if grid.grid.rows.is_empty() {
+        Err(Error::failed("no run of this time has a result to show"))
+    } else {
+        Ok(grid)
     }
 }
 

@@ -352,9 +352,10 @@ impl Watch<'_> {
     /// Episodes of the cells of a fleet; none of another run.
     fn episodes(&self) -> Vec<Episode> {
         let runs = self.history.runs();
-        match runs.last().is_some_and(|run| run.kind == RunKind::Fleet) {
-            true => episodes(&Grid::of_fleet(runs), self.grouping),
-            false => Vec::new(),
+        if runs.last().is_some_and(|run| run.kind == RunKind::Fleet) {
+            episodes(&Grid::of_fleet(runs), self.grouping)
+        } else {
+            Vec::new()
         }
     }
 

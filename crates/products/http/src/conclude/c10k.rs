@@ -194,14 +194,15 @@ fn linear(whose: &str, line: &MemoryLine) -> Pass {
     let is_little = line.bytes_per_connection <= LITTLE_BYTES;
     let what = format!("memory of {whose} grows in proportion to the connections, or hardly");
 
-    let evidence = match line.grows() {
-        true => format!(
+    let evidence = if line.grows() {
+        format!(
             "{} for each and {} without any, R² {}",
             bytes_name(line.bytes_per_connection),
             bytes_name(line.base_bytes),
             rounded(line.r2)
-        ),
-        false => "it did not grow with the connections".to_owned(),
+        )
+    } else {
+        "it did not grow with the connections".to_owned()
     };
     Pass::new(what, Some(is_little || line.r2 >= LINEAR), evidence)
 }

@@ -48,9 +48,12 @@ async fn run_phases(shared: Rc<Shared>) -> io::Result<()> {
     let expired = watch(timer.as_fd())?;
     let commanded = watch(commands.waker.as_fd())?;
     // `AsyncFd::async_io` waits again after `WouldBlock`.
-    let command = || match commands.waker.drain() {
-        true => Ok(()),
-        false => Err(io::ErrorKind::WouldBlock.into()),
+    let command = || {
+        if commands.waker.drain() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
     };
 
     while !shared.state.borrow().worker.run_state.is_over() {

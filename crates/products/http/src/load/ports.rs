@@ -125,11 +125,12 @@ pub(crate) fn choose(
         Ports::Kernel => false,
         _ => connections_per_tuple * 100 > room * 99,
     };
-    match is_explicit {
-        true => PortSelection::Explicit,
-        false => PortSelection::Kernel {
+    if is_explicit {
+        PortSelection::Explicit
+    } else {
+        PortSelection::Kernel {
             range: range.filter(|_| connections_per_tuple > SEARCH_SLOW_FROM),
-        },
+        }
     }
 }
 

@@ -31,9 +31,10 @@ const HEADINGS: [&str; 3] = [
 /// The report as text without plots: what fits a terminal, or everything where it `is_verbose`.
 /// Only commands to copy may be longer than a line.
 pub fn text(study: &Study, is_verbose: bool, style: Style) -> String {
-    let blocks = match is_verbose {
-        true => verbose(study),
-        false => brief::blocks(study, style),
+    let blocks = if is_verbose {
+        verbose(study)
+    } else {
+        brief::blocks(study, style)
     };
     Document { name: NAME, blocks }.text(style)
 }

@@ -209,9 +209,10 @@ impl Step {
             behind,
             added_ns,
         } = self;
-        let (first, last) = match is_sender {
-            true => (before, behind - 1),
-            false => (before + 1, behind),
+        let (first, last) = if is_sender {
+            (before, behind - 1)
+        } else {
+            (before + 1, behind)
         };
         Place {
             first,

@@ -53,9 +53,12 @@ fn series(
         .iter()
         .map(|probe| clock.and_then(|clock| clock.one_way_of(probe)))
         .collect();
-    let one_way = |delay: fn((i64, i64)) -> i64| match ways.iter().any(Option::is_some) {
-        true => ways.iter().map(|ways| ways.map(delay)).collect(),
-        false => Vec::new(),
+    let one_way = |delay: fn((i64, i64)) -> i64| {
+        if ways.iter().any(Option::is_some) {
+            ways.iter().map(|ways| ways.map(delay)).collect()
+        } else {
+            Vec::new()
+        }
     };
     SampleSeries {
         dscp,

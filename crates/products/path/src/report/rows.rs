@@ -283,9 +283,12 @@ fn clocks(report: &PathReport) -> Option<String> {
 fn cpu(phase: &LoadPhase) -> Option<String> {
     let (here, there) = phase.cpu_cores?;
     let bps: f64 = phase.down_bps.into_iter().chain(phase.up_bps).sum();
-    let cost = |cores: f64| match bps > 0.0 {
-        true => format!(" ({:.2} CPU-s/GiB)", cores * GIB_BITS / bps),
-        false => String::new(),
+    let cost = |cores: f64| {
+        if bps > 0.0 {
+            format!(" ({:.2} CPU-s/GiB)", cores * GIB_BITS / bps)
+        } else {
+            String::new()
+        }
     };
     let there = there.map_or_else(String::new, |there| {
         format!(", {there:.2} at the server{}", cost(there))

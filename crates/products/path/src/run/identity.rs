@@ -29,11 +29,12 @@ pub fn demand(options: &IdentityOptions, target: &Target) -> Result<IdentityDema
         .transpose()
         .map_err(Error::usage)?;
 
-    let known = match options.insecure {
-        true => None,
-        false => known_hosts()
+    let known = if options.insecure {
+        None
+    } else {
+        known_hosts()
             .ok()
-            .and_then(|hosts| hosts.get(&target.host, target.port)),
+            .and_then(|hosts| hosts.get(&target.host, target.port))
     };
     Ok(IdentityDemand {
         pin,

@@ -82,16 +82,15 @@ impl Examination<'_, NativePeer> {
             let progress = PhaseProgress::new(kind, number, count, duration_max);
             let begun = Instant::now();
 
-            let ran = match is_search(kind) {
-                true => {
-                    let found = self.input.ladders.len();
-                    let ran = self.run_search(&planned_phase.spec, &progress);
-                    for ladder in self.input.ladders.iter().skip(found) {
-                        self.observers.finished(FinishedPhase::Ladder(ladder));
-                    }
-                    ran
+            let ran = if is_search(kind) {
+                let found = self.input.ladders.len();
+                let ran = self.run_search(&planned_phase.spec, &progress);
+                for ladder in self.input.ladders.iter().skip(found) {
+                    self.observers.finished(FinishedPhase::Ladder(ladder));
                 }
-                false => self.run_phase(planned_phase, load, progress),
+                ran
+            } else {
+                self.run_phase(planned_phase, load, progress)
             };
             if load.is_some() {
                 self.peer

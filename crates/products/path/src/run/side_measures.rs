@@ -200,9 +200,10 @@ impl<C> Examination<'_, SidePeer<C>> {
         let mut ended = Ok(());
 
         let method = self.peer.side.method;
-        let prober = match method.needs_no_test() {
-            true => Some(SideProber::start(method, self.test, self.remote, None).map_err(failed)?),
-            false => None,
+        let prober = if method.needs_no_test() {
+            Some(SideProber::start(method, self.test, self.remote, None).map_err(failed)?)
+        } else {
+            None
         };
         let is_traced = planned.spec.hops && self.start_hops();
         if is_traced || prober.is_some() {

@@ -67,9 +67,10 @@ pub(super) fn examine(start: Start<'_>, planned: &PlannedTest) -> Result<Examine
         return Err(silent(&measured, remote));
     }
 
-    let (state, outcome) = match measured.is_interrupted {
-        true => (PathState::Partial, Outcome::Interrupted),
-        false => (PathState::Complete, Outcome::Done),
+    let (state, outcome) = if measured.is_interrupted {
+        (PathState::Partial, Outcome::Interrupted)
+    } else {
+        (PathState::Complete, Outcome::Done)
     };
     let mut report = PathReport::new(state, test.spec.profile, described);
     stamp(&measured, &mut report);

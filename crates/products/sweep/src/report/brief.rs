@@ -120,9 +120,12 @@ fn levels(sweep: &Sweep, factor: &FactorResult, rows: usize, glyphs: Glyphs) -> 
         .iter()
         .map(|(_, level)| level.median)
         .fold(0.0, f64::max);
-    let bar = |level: &Level| match highest > 0.0 {
-        true => glyphs.bar(level.median / highest, BAR_CHARS),
-        false => String::new(),
+    let bar = |level: &Level| {
+        if highest > 0.0 {
+            glyphs.bar(level.median / highest, BAR_CHARS)
+        } else {
+            String::new()
+        }
     };
 
     let table = Table::of("", "", &shown)

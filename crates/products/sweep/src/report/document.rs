@@ -99,9 +99,10 @@ fn advised(factor: &FactorResult) -> Option<Card> {
     let level = factor.levels.get(factor.advised)?;
     let ends = [factor.plateau.start(), factor.plateau.end()];
     let [low, high] = ends.map(|at| factor.levels.get(*at).map(|level| &*level.label));
-    let note = match low == high {
-        true => String::new(),
-        false => format!("plateau {} to {}", low?, high?),
+    let note = if low == high {
+        String::new()
+    } else {
+        format!("plateau {} to {}", low?, high?)
     };
     Some(Card::new(&factor.name, &level.label, note))
 }

@@ -88,9 +88,10 @@ pub fn card(finding: &Finding, all: &[Finding]) -> FindingCard {
     let commands = |commands: &[String]| -> Vec<Block> {
         let lines = on_its_host(finding, commands);
         let lines: Vec<String> = lines.iter().map(|line| one_line(line)).collect();
-        match lines.is_empty() {
-            true => Vec::new(),
-            false => vec![Block::Verbatim(lines.join("\n"))],
+        if lines.is_empty() {
+            Vec::new()
+        } else {
+            vec![Block::Verbatim(lines.join("\n"))]
         }
     };
     let mut steps = commands(&finding.remedy);

@@ -114,9 +114,12 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     let labels = std::iter::once("Do").chain(std::iter::repeat(""));
     let lines = commands.chain(advice).take(shown).zip(labels);
     lines
-        .map(|((is_command, text), label)| match is_command {
-            true => Block::verbatim(label, SHORT_COLUMN, text),
-            false => entry(label, text),
+        .map(|((is_command, text), label)| {
+            if is_command {
+                Block::verbatim(label, SHORT_COLUMN, text)
+            } else {
+                entry(label, text)
+            }
         })
         .collect()
 }

@@ -165,9 +165,10 @@ pub(super) fn fw_01(host: &Host<'_>) -> Ruling {
         return Ok(matched.advice("nft list ruleset"));
     };
     let mut of_iptables = ["iptables ", "ip6tables "].iter();
-    let list = match of_iptables.any(|program| rule.value.starts_with(program)) {
-        true => "iptables -L -v -n --line-numbers",
-        false => "nft list ruleset",
+    let list = if of_iptables.any(|program| rule.value.starts_with(program)) {
+        "iptables -L -v -n --line-numbers"
+    } else {
+        "nft list ruleset"
     };
     Ok(matched
         .read_text(&rule, "the rule that dropped most")

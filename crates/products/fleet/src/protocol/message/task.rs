@@ -104,9 +104,10 @@ impl ArmTask {
 
     /// Who sends, seen from the client.
     pub fn direction(&self) -> Direction {
-        match self.is_reversed {
-            true => Direction::Reverse,
-            false => Direction::Forward,
+        if self.is_reversed {
+            Direction::Reverse
+        } else {
+            Direction::Forward
         }
     }
 

@@ -66,9 +66,10 @@ pub(super) fn cells(
         let Some(report) = reports.get_mut(&cell.id) else {
             continue;
         };
-        let sink = match cell.is_reversed {
-            true => &mut report.client,
-            false => &mut report.server,
+        let sink = if cell.is_reversed {
+            &mut report.client
+        } else {
+            &mut report.server
         };
         report.intervals = sink.as_mut().and_then(|sink| sink.intervals.take());
         series.extend(report.intervals.clone());

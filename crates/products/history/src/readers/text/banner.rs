@@ -124,13 +124,17 @@ impl Opening {
     /// That of the output of a command.
     pub(super) fn of_command(command: &Command) -> Self {
         let mut opening = Self {
-            tool: Some(match command.is_iperf3 {
-                true => Tool::Iperf3,
-                false => Tool::Iperf2,
+            tool: Some(if command.is_iperf3 {
+                Tool::Iperf3
+            } else {
+                Tool::Iperf2
             }),
-            endpoint: command.is_server.map(|is_server| match is_server {
-                true => Endpoint::Server,
-                false => Endpoint::Client,
+            endpoint: command.is_server.map(|is_server| {
+                if is_server {
+                    Endpoint::Server
+                } else {
+                    Endpoint::Client
+                }
             }),
             is_reverse: command.is_reverse,
             is_udp: command.is_udp,

@@ -53,11 +53,12 @@ pub(super) fn ranked(comparison: &Comparison) -> Vec<&Row> {
     let is_conclusion = |row: &&Row| Some(row.judged.verdict) == comparison.conclusion;
     let effect = |row: &Row| (row.judged.estimate - 1.0).abs();
 
-    match rows.iter().all(|row| row.factors.is_empty()) {
-        true => rows.sort_by_key(|row| row.way == Way::Forward),
-        false => rows.sort_by(|a, b| {
+    if rows.iter().all(|row| row.factors.is_empty()) {
+        rows.sort_by_key(|row| row.way == Way::Forward)
+    } else {
+        rows.sort_by(|a, b| {
             (is_conclusion(b).cmp(&is_conclusion(a))).then(effect(b).total_cmp(&effect(a)))
-        }),
+        })
     }
     rows
 }

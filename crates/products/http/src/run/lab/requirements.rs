@@ -96,9 +96,10 @@ pub(super) fn listing(spec: &LabSpec) -> String {
     ];
 
     let target = spec.target.to_string();
-    match spec.output.json {
-        true => plan_json(&target, &cost, &needs),
-        false => plan_text(&target, &cost, &needs, outputs::style()),
+    if spec.output.json {
+        plan_json(&target, &cost, &needs)
+    } else {
+        plan_text(&target, &cost, &needs, outputs::style())
     }
 }
 

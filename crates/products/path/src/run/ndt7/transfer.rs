@@ -191,9 +191,10 @@ impl<'a> Transfer<'a> {
                 return Ok(());
             }
             if !has_moved {
-                let interest = match is_writing || self.is_up && !self.is_closing {
-                    true => Interest::BOTH,
-                    false => Interest::READ,
+                let interest = if is_writing || self.is_up && !self.is_closing {
+                    Interest::BOTH
+                } else {
+                    Interest::READ
                 };
                 self.wait_until(interest, end)?;
             }
@@ -272,9 +273,10 @@ impl<'a> Transfer<'a> {
         ];
         // An interrupted wait is repeated by the caller.
         let [_, has_signal] = poll::wait_fds(fds, Some(left)).unwrap_or([false; 2]);
-        match has_signal && self.interrupts.take().is_some() {
-            true => Err(Ended::Interrupted),
-            false => Ok(()),
+        if has_signal && self.interrupts.take().is_some() {
+            Err(Ended::Interrupted)
+        } else {
+            Ok(())
         }
     }
 }

@@ -45,9 +45,12 @@ impl Connection {
             .request_timeout(Some(REPLY_TIMEOUT))
             // A test continues while the broker is away; the lease ends it, not the client.
             .max_reconnects(None)
-            .reconnect_delay_callback(move |_| match is_again.load(Ordering::Relaxed) {
-                true => Duration::from_millis(fastrand::u64(RECONNECT_MS)),
-                false => Duration::ZERO,
+            .reconnect_delay_callback(move |_| {
+                if is_again.load(Ordering::Relaxed) {
+                    Duration::from_millis(fastrand::u64(RECONNECT_MS))
+                } else {
+                    Duration::ZERO
+                }
             })
             .event_callback(move |event| {
                 let notices = Arc::clone(&notices);
