@@ -10,38 +10,18 @@ pub use result::{
     SweepPlan,
 };
 
-/// Medians of the runs at one setting. `None` was not reported.
+/// A setting with the medians of its runs.
 #[stored(Default)]
 pub struct SettingFacts {
     /// Streams.
     pub streams: u32,
     /// Requested socket buffer in bytes.
-    pub window_bytes: Option<u64>,
-    /// Largest window that the receiver announced to a stream, in bytes.
-    #[serde(default)]
-    pub announced_window_bytes: Option<f64>,
-    /// Share of the time in which a sender waited for that window, 0 to 1.
-    #[serde(default)]
-    pub window_limited_share: Option<f64>,
-    /// Share of the time in which a sender waited for room in its send buffer, 0 to 1.
-    #[serde(default)]
-    pub buffer_limited_share: Option<f64>,
+    pub requested_window_bytes: Option<u64>,
     /// Rate limit of each stream at the sender, in bit/s.
     pub stream_rate_bps: Option<u64>,
-    /// Received payload of all streams, in bit/s.
-    pub received_bps: f64,
-    /// Payload that the sender passed to its system, of all streams, in bit/s.
-    pub sent_bps: Option<f64>,
-    /// CPU time of the client in percent of one core.
-    pub cpu_client_percent: Option<f64>,
-    /// CPU time of the server in percent of one core.
-    pub cpu_server_percent: Option<f64>,
-    /// Retransmitted segments per second.
-    pub retransmits_per_s: Option<f64>,
-    /// Smoothed round-trip time in µs.
-    pub rtt_us: Option<f64>,
-    /// Lost datagrams in percent; `None` for TCP.
-    pub lost_percent: Option<f64>,
+    /// What its runs measured.
+    #[serde(flatten)]
+    pub metrics: RunMetrics,
 }
 
 /// The hosts.

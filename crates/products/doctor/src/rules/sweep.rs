@@ -114,7 +114,7 @@ impl Case<'_> {
     fn is_slower(&self) -> Result<(), NoMatch> {
         let is_slower = self
             .best
-            .is_none_or(|best| self.here.received_bps < best.received_bps);
+            .is_none_or(|best| self.here.metrics.received_bps < best.metrics.received_bps);
         require(is_slower, "not slower")
     }
 
@@ -123,7 +123,7 @@ impl Case<'_> {
         let each_bps = given(self.here.stream_rate_bps)? as f64;
         let limit_bps = each_bps * f64::from(self.here.streams);
         require(
-            self.here.received_bps >= LIMIT_REACHED * limit_bps,
+            self.here.metrics.received_bps >= LIMIT_REACHED * limit_bps,
             "below the limit",
         )?;
 
@@ -137,9 +137,9 @@ impl Case<'_> {
     /// waits for its socket buffer: the queue of its own device is full.
     fn sender_back_pressure(&self) -> Ruling {
         // Only tests of datagrams have a loss in per cent.
-        given(self.here.lost_percent)?;
+        given(self.here.metrics.lost_percent)?;
         let limit_bps = given(self.here.stream_rate_bps)? as f64 * f64::from(self.here.streams);
-        let sent_bps = given(self.here.sent_bps)?;
+        let sent_bps = given(self.here.metrics.sent_bps)?;
         require(sent_bps < LIMIT_REACHED * limit_bps, "at the limit")?;
 
         for end in [Client, Server] {
@@ -173,8 +173,8 @@ impl Case<'_> {
     fn window_deficit(&self) -> Result<WindowDeficit, NoMatch> {
         let best = given(self.best)?;
         let window_bytes = given(self.window_bytes())?;
-        let rtt_us = read(RTT, self.here.rtt_us)?;
-        let stream_rate_bps = best.received_bps / f64::from(self.here.streams.max(1));
+        let rtt_us = read(RTT, self.here.metrics.rtt_us)?;
+        let stream_rate_bps = best.metrics.received_bps / f64::from(self.here.streams.max(1));
         let deficit = WindowDeficit::new(window_bytes, rtt_us, stream_rate_bps);
         require(
             (window_bytes as f64) < deficit.bdp_bytes,
@@ -186,13 +186,12 @@ impl Case<'_> {
 
     /// The window that was asked for, or the announced one where senders waited for it.
     fn window_bytes(&self) -> Option<u64> {
-        let announced = self
-            .here
-            .announced_window_bytes
-            .filter(|_| is_limit(self.here.window_limited_share));
-        self.here
+        let metrics = &self.here.metrics;
+        let announced = metrics
             .window_bytes
-            .or(announced.map(|bytes| bytes as u64))
+            .filter(|_| is_limit(metrics.window_limited_share));
+        let requested = self.here.requested_window_bytes;
+        requested.or(announced.map(|bytes| bytes as u64))
     }
 
     fn send_buffer(&self) -> Ruling {
@@ -200,7 +199,7 @@ impl Case<'_> {
         self.is_slower()?;
         require(self.window_deficit().is_err(), "the window")?;
 
-        let share = given(self.here.buffer_limited_share)?;
+        let share = given(self.here.metrics.buffer_limited_share)?;
         require(is_limit(Some(share)), "room in the send buffer")?;
         reason(format!(
             "senders wait for room in their send buffers for {:.0} % of the time: \
@@ -264,9 +263,9 @@ impl Case<'_> {
 
     fn retransmits_rise(&self) -> Ruling {
         let best = given(self.best)?;
-        require(self.here.lost_percent.is_none(), "not TCP")?;
-        let here_per_s = read(RETRANSMITS, self.here.retransmits_per_s)?;
-        let best_per_s = given(best.retransmits_per_s)?;
+        require(self.here.metrics.lost_percent.is_none(), "not TCP")?;
+        let here_per_s = read(RETRANSMITS, self.here.metrics.retransmits_per_s)?;
+        let best_per_s = given(best.metrics.retransmits_per_s)?;
         let has_risen =
             here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
         require(has_risen, format!("{here_per_s:.0} per second"))?;
@@ -278,8 +277,11 @@ impl Case<'_> {
 
     fn loss(&self) -> Ruling {
         // Without a best setting any loss counts.
-        let best = given(self.best.map_or(Some(0.0), |best| best.lost_percent))?;
-        let here = given(self.here.lost_percent)?;
+        let best = given(
+            self.best
+                .map_or(Some(0.0), |best| best.metrics.lost_percent),
+        )?;
+        let here = given(self.here.metrics.lost_percent)?;
         require(here >= best + LOSS_PERCENT_MIN, format!("{here:.2} % lost"))?;
 
         let at_best = if best > 0.0 {
@@ -292,8 +294,8 @@ impl Case<'_> {
 
     fn cpu_percent(&self, end: Endpoint) -> Result<f64, NoMatch> {
         match end {
-            Client => read(CLIENT_CPU, self.here.cpu_client_percent),
-            Server => read(SERVER_CPU, self.here.cpu_server_percent),
+            Client => read(CLIENT_CPU, self.here.metrics.cpu_client_percent),
+            Server => read(SERVER_CPU, self.here.metrics.cpu_server_percent),
         }
     }
 

@@ -380,22 +380,12 @@ impl View<'_> {
     fn setting_facts(&self, stage: &Stage, place: usize) -> SettingFacts {
         let point = &self.outcome.points[stage.points[place]];
         let choice = self.space.test_settings(&point.setting);
-        let metrics = point.medians();
 
         SettingFacts {
             streams: choice.streams.unwrap_or(1),
-            window_bytes: choice.window_bytes,
+            requested_window_bytes: choice.window_bytes,
             stream_rate_bps: choice.rate_bps,
-            received_bps: metrics.received_bps,
-            sent_bps: metrics.sent_bps,
-            cpu_client_percent: metrics.cpu_client_percent,
-            cpu_server_percent: metrics.cpu_server_percent,
-            announced_window_bytes: metrics.window_bytes,
-            window_limited_share: metrics.window_limited_share,
-            buffer_limited_share: metrics.buffer_limited_share,
-            retransmits_per_s: metrics.retransmits_per_s,
-            rtt_us: metrics.rtt_us,
-            lost_percent: metrics.lost_percent,
+            metrics: point.medians(),
         }
     }
 }

@@ -38,10 +38,7 @@ pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
 
 /// The page: the answer, a picture of each factor, and all values folded.
 pub(crate) fn page(sweep: &Sweep, runs: &[Run]) -> RunPage {
-    let mut blocks: Vec<Block> = sentences::remarks(sweep)
-        .into_iter()
-        .map(Block::Remark)
-        .collect();
+    let mut blocks = remarks(sweep);
     let mut details = Vec::new();
     for factor in &sweep.factors {
         blocks.push(Block::Plot(plot(sweep, factor)));
@@ -53,10 +50,7 @@ pub(crate) fn page(sweep: &Sweep, runs: &[Run]) -> RunPage {
         details.push(Block::Details(format!("Levels of {}", factor.name), levels));
     }
 
-    if let Some(leader) = sweep.answer.leader() {
-        blocks.push(Block::Heading(COMMAND.to_owned()));
-        blocks.push(Block::Verbatim(leader.command.clone()));
-    }
+    blocks.extend(command(sweep));
 
     let runs = vec![Block::Table(all_runs(sweep, runs))];
     details.push(Block::Details("All runs".to_owned(), runs));
@@ -107,8 +101,6 @@ fn advised(factor: &FactorResult) -> Option<Card> {
     Some(Card::new(&factor.name, &level.label, note))
 }
 
-const COMMAND: &str = "The same test with plain iperf3";
-
 fn document(sweep: &Sweep) -> Document {
     let mut blocks = vec![Block::Title(sentences::verdict(sweep))];
     blocks.extend(self::blocks(sweep));
@@ -120,10 +112,7 @@ fn document(sweep: &Sweep) -> Document {
 
 /// The parts of the report but its title.
 pub(crate) fn blocks(sweep: &Sweep) -> Vec<Block> {
-    let mut blocks: Vec<Block> = sentences::remarks(sweep)
-        .into_iter()
-        .map(Block::Remark)
-        .collect();
+    let mut blocks = remarks(sweep);
     for factor in &sweep.factors {
         let found = sentences::factor(sweep, factor);
         if !found.is_empty() {
@@ -134,14 +123,26 @@ pub(crate) fn blocks(sweep: &Sweep) -> Vec<Block> {
         blocks.push(Block::Table(levels(sweep, factor)));
     }
 
-    if let Some(leader) = sweep.answer.leader() {
-        blocks.push(Block::Heading(COMMAND.to_owned()));
-        blocks.push(Block::Verbatim(leader.command.clone()));
-    }
+    blocks.extend(command(sweep));
 
     blocks.push(Block::Paragraph(provenance(sweep)));
     blocks.push(Block::Paragraph(cost(sweep)));
     blocks
+}
+
+fn remarks(sweep: &Sweep) -> Vec<Block> {
+    let remarks = sentences::remarks(sweep).into_iter();
+    remarks.map(Block::Remark).collect()
+}
+
+fn command(sweep: &Sweep) -> Vec<Block> {
+    let Some(leader) = sweep.answer.leader() else {
+        return Vec::new();
+    };
+    vec![
+        Block::Heading("The same test with plain iperf3".to_owned()),
+        Block::Verbatim(leader.command.clone()),
+    ]
 }
 
 fn provenance(sweep: &Sweep) -> String {
