@@ -1,4 +1,4 @@
-//! Runs as Markdown (CommonMark with the tables of GitHub), and messages of GitHub Actions.
+//! Runs as Markdown (CommonMark with the tables of GitHub).
 
 use std::fmt::Write as _;
 
@@ -37,16 +37,6 @@ pub fn document(runs: &[RunRecord]) -> String {
     }
 
     text
-}
-
-/// An annotation of a job on GitHub.
-pub fn github_error(message: &str) -> String {
-    let escaped = message
-        // The percent sign first: the other two escapes contain it.
-        .replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A");
-    format!("::error::{escaped}\n")
 }
 
 fn section(run: &RunRecord) -> String {

@@ -261,10 +261,6 @@ fn documents_have_a_limit_and_name_what_is_missing() {
         text.trim_end()
             .ends_with("more runs not shown: the limit of this document is reached.")
     );
-    assert_eq!(
-        markdown::github_error("50 %\nmore"),
-        "::error::50 %25%0Amore\n"
-    );
 }
 
 #[test]
