@@ -143,11 +143,7 @@ fn answer(comparison: &Comparison) -> String {
         return format!("not comparable: {obstacles}");
     };
 
-    let deciding: Vec<&Row> = comparison
-        .rows
-        .iter()
-        .filter(|row| row.is_deciding)
-        .collect();
+    let deciding = deciding(comparison);
     let forced = if obstacles.is_empty() {
         String::new()
     } else {
@@ -285,9 +281,7 @@ fn result(row: &Row) -> String {
 
     let qualified = match judged.verdict {
         Verdict::Undecided { more_trials } => {
-            let loss = judged
-                .loss_max()
-                .map_or_else(|| "any size".to_owned(), |loss| size(judged, loss, unit));
+            let loss = loss(judged, unit);
             format!(
                 ": a loss of up to {loss} is not excluded; about {more_trials} more runs a side"
             )
@@ -297,6 +291,12 @@ fn result(row: &Row) -> String {
         Verdict::Worse | Verdict::Better => String::new(),
     };
     format!("{of} {a} in A, {b} in B, {change} ({interval}{trials}){qualified}")
+}
+
+/// The largest loss that the trials allow.
+fn loss(judged: &Judged, unit: Unit) -> String {
+    let loss = judged.loss_max();
+    loss.map_or_else(|| "any size".to_owned(), |loss| size(judged, loss, unit))
 }
 
 fn middle(values: &[f64], unit: Unit) -> String {
@@ -342,12 +342,22 @@ fn size(judged: &Judged, size: f64, unit: Unit) -> String {
     }
 }
 
-fn configuration(comparison: &Comparison) -> Vec<Block> {
-    let shown: Vec<&Change> = comparison
-        .changes
-        .iter()
+/// Measures that decide.
+fn deciding(comparison: &Comparison) -> Vec<&Row> {
+    let rows = comparison.rows.iter();
+    rows.filter(|row| row.is_deciding).collect()
+}
+
+/// Changes of the configuration that can matter.
+fn changes(comparison: &Comparison) -> Vec<&Change> {
+    let changes = comparison.changes.iter();
+    changes
         .filter(|change| change.difference.impact > 0)
-        .collect();
+        .collect()
+}
+
+fn configuration(comparison: &Comparison) -> Vec<Block> {
+    let shown = changes(comparison);
     let effect = match (comparison.conclusion, shown.is_empty()) {
         (_, true) => {
             return vec![Block::Remark(

@@ -6,7 +6,7 @@ use linerate_document::style::Style;
 use linerate_model::record::Way;
 use linerate_model::two_sample::{TRIALS_MIN, Verdict};
 
-use super::{cell, change, interval, middle, size, verdict_words};
+use super::{cell, change, changes, deciding, interval, loss, middle, size, verdict_words};
 use crate::conclude::compare::{Change, Comparison, Row, differing};
 
 /// Most reasons why the sides are not comparable.
@@ -45,11 +45,7 @@ pub(super) fn text(comparison: &Comparison, style: Style) -> String {
 
 /// Results that decide: of one cell down before up, of several the strongest first.
 pub(super) fn ranked(comparison: &Comparison) -> Vec<&Row> {
-    let mut rows: Vec<&Row> = comparison
-        .rows
-        .iter()
-        .filter(|row| row.is_deciding)
-        .collect();
+    let mut rows = deciding(comparison);
     let is_conclusion = |row: &&Row| Some(row.judged.verdict) == comparison.conclusion;
     let effect = |row: &Row| (row.judged.estimate - 1.0).abs();
 
@@ -111,12 +107,7 @@ pub(super) fn title(comparison: &Comparison, rows: &[&Row]) -> String {
 /// `a loss of up to 6.5 % (down), 27.6 % (up) is not excluded`
 fn undecided(rows: &[&&Row]) -> String {
     let loss = |row: &&&Row| {
-        let unit = row.measure.info().unit;
-        let loss = row.judged.loss_max();
-        let loss = loss.map_or_else(
-            || "any size".to_owned(),
-            |loss| size(&row.judged, loss, unit),
-        );
+        let loss = loss(&row.judged, row.measure.info().unit);
         format!("{loss} ({})", label(row))
     };
     let losses: Vec<String> = rows.iter().map(loss).collect();
@@ -165,11 +156,7 @@ fn result(row: &Row) -> String {
 
 /// The strongest change of the configuration that fits its line, and the number of the others.
 fn changed(comparison: &Comparison, style: Style) -> Option<String> {
-    let changes: Vec<&Change> = comparison
-        .changes
-        .iter()
-        .filter(|change| change.difference.impact > 0)
-        .collect();
+    let changes = changes(comparison);
     let strongest = changes.first()?.difference.impact;
     let texts = changes
         .iter()
