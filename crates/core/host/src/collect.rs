@@ -5,10 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_sys::{clock, privileges, process};
 
-use crate::kernel::HostCounters;
 use crate::kernel::cgroup::Group;
 use crate::kernel::file::Buffer;
-use crate::kernel::{self, cpu, procfs, sockets};
+use crate::kernel::{self, HostCounters, cpu, procfs, sockets};
 use crate::nic::links::Link;
 use crate::nic::{ethtool, links, route, sysfs, tunnel};
 use crate::prelude::*;

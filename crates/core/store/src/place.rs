@@ -1,11 +1,10 @@
 //! Where the database is.
 
-use std::env;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::{env, fmt};
 
 use linerate_sys::file_access::{Protected, exposure};
 

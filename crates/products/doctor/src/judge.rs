@@ -6,20 +6,16 @@ use linerate_model::finding::{
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
-use crate::drops;
 use crate::limit::{self, Limit};
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::placement::placements;
 use crate::read_tests::read_tests;
 use crate::rule::{Judge, Layer, Rule};
-use crate::rules;
 use crate::ruling::{Match, NoMatch, Ruling};
 use crate::scope::{Host, Scope};
 use crate::slices::{Slice, slices};
-use crate::verdict;
-use crate::vote;
-use crate::work;
+use crate::{drops, rules, verdict, vote, work};
 
 /// Diagnoses hosts. `only` names the rules to apply; empty means all.
 pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {

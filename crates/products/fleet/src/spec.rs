@@ -6,5 +6,4 @@ mod run;
 
 pub(crate) use hosts::CONTROL_PATH;
 pub use hosts::{BusOptions, FleetHosts, SITE_DEFAULT};
-pub use run::Topology;
-pub use run::{RunSpec, TestOptions};
+pub use run::{RunSpec, TestOptions, Topology};

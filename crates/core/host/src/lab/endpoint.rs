@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::facts;
 use linerate_model::http::{Counters, EndpointStats, NicStats, Peak, Reading, Share};
 use linerate_model::network::is_software_kind;
-use linerate_model::stored_name;
+use linerate_model::{facts, stored_name};
 use linerate_sys::error::strerror;
 use linerate_sys::process::page_bytes;
 

@@ -1,19 +1,17 @@
 //! A host before an experiment: limits, variables, other load, and the route to the peer.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use linerate_model::http::Environment;
 use linerate_model::snapshot::Snapshot;
 
-use crate::kernel;
-use crate::kernel::cpu;
 use crate::kernel::programs::ProcessTimes;
 use crate::kernel::sockets::{Sockets, Tested};
+use crate::kernel::{self, cpu};
 use crate::lab::endpoint::{Period, link_bps, missing, mtu_bytes, peak};
 use crate::sampler::{Depth, Sampler, Watched};
 

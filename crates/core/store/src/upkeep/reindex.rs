@@ -1,12 +1,11 @@
 //! Recomputes measures for records of versions that defined them in another way.
 
-use crate::{Builder, playback};
+use crate::{Builder, Filter, Store, StoreError, playback};
 use linerate_model::EventSink;
 use linerate_model::record::{Detail, Measure, RunId, Trial};
 
 use crate::database::params;
 use crate::write::{put_measures, put_row, row_of};
-use crate::{Filter, Store, StoreError};
 
 impl Store {
     /// Recomputes the measures of every throughput test and returns the number of trials where they

@@ -1,13 +1,11 @@
 //! Facts of this host or of saved files, and the rules over them.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::slice;
-use std::thread;
 use std::time::Duration;
+use std::{fs, slice, thread};
 
 use linerate_host::import::{Imported, TEXT_BYTES_MAX};
 use linerate_host::{Request, collect};

@@ -6,10 +6,8 @@ use linerate_model::fleet::{
     Cell, EndEffect, FleetEffects, HostEffect, HostId, PairEffect, PairSuspect,
 };
 
-use super::blocks::Reference;
-use super::blocks::{SlowUplink, slow_uplinks};
-use super::matrix::KnownGood;
-use super::matrix::{Entry, Matrix};
+use super::blocks::{Reference, SlowUplink, slow_uplinks};
+use super::matrix::{Entry, KnownGood, Matrix};
 use linerate_model::outliers::{Candidate, Gates, residual_scale, slow};
 use linerate_model::stats::median;
 

@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FleetMode, HostId, HostPoisoning, LadderDirection, NotRunReason,
-    Task,
+    Cell, CellFlag, CellOutcome, FleetMode, FleetReport, HostId, HostPoisoning, LadderDirection,
+    NotRunReason, Task,
 };
 
 use super::ladder::{asymmetry, queues};
-use super::{analyse, findings, groups, headline};
+use super::{analyse, explore, findings, groups, headline};
 use proptest::prelude::*;
 
-use super::explore;
 use crate::fixtures::{FakeNetwork, GIGABIT, cell, host, mesh, racked};
 use crate::plan::{FleetPlan, PlannedRun};
 use crate::spec::Topology;
-use linerate_model::fleet::FleetReport;
 
 /// A run on a network that `change` makes worse.
 fn run(plan: &FleetPlan, seed: u64, change: impl FnOnce(&mut FakeNetwork)) -> FleetReport {

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::findings::{self, because};
-use super::matrix::KnownGood;
-use super::matrix::{Entry, Matrix};
+use super::matrix::{Entry, KnownGood, Matrix};
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{Cell, HostId};
 use linerate_model::numbers::change;

@@ -25,13 +25,12 @@ use std::net::IpAddr;
 
 use linerate_model::record::RunId;
 
-use crate::TaskId;
 use crate::protocol::lease::Lease;
 use crate::protocol::message::{
     AddressRange, AgentMessage, ArmTask, Envelope, Hello, PREAMBLE, Plan, Preflight, Preflighted,
     encode,
 };
-use crate::{MS_NS, SECOND_NS};
+use crate::{MS_NS, SECOND_NS, TaskId};
 use command::Commands;
 pub use round::Finish;
 use round::Round;

@@ -3,7 +3,7 @@
 mod fixtures;
 mod lines;
 
-use linerate_document::record;
+use linerate_document::{Glyphs, record};
 use linerate_model::finding::Evidence;
 use linerate_model::fleet::{CellFlag, CellOutcome, FleetReport, NotRun, NotRunReason};
 use linerate_model::record::{HostPart, RunId, RunKind, RunState};
@@ -14,7 +14,6 @@ use crate::conclude::trials;
 use crate::fixtures::host;
 use crate::spec::Topology;
 use fixtures::{incast, mesh, racked};
-use linerate_document::Glyphs;
 use linerate_document::expected::assert_expected_in;
 
 /// A mesh of four hosts, of which `h3` is slow.

@@ -19,9 +19,7 @@ use linerate_sys::signal::Signals;
 
 use super::bus;
 use super::control::{Control, Ended, Lease};
-use super::members::CLOCK_BUDGET_NS;
-use super::members::host_findings;
-use super::members::{Prepared, targets};
+use super::members::{CLOCK_BUDGET_NS, Prepared, host_findings, targets};
 use super::prepare::{hello_timeout_ns, prepare};
 use super::script::ScriptCarrier;
 use linerate_model::outcome::{Error, Outcome};

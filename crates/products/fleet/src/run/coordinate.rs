@@ -17,8 +17,7 @@ use crate::plan::{Links, PlannedRun};
 use crate::spec::RunSpec;
 use linerate_sys::signal::Signals;
 
-use execute::announced;
-use execute::execute;
+use execute::{announced, execute};
 use history_record::KeptRun;
 pub use history_record::RunResult;
 use linerate_document::progress::Progress;

@@ -11,8 +11,7 @@ mod task_events;
 use linerate_model::record::RunId;
 use linerate_sys::child::die_with_parent;
 
-use lines::WorkerInput;
-use lines::{FromWorker, ToWorker, emit};
+use lines::{FromWorker, ToWorker, WorkerInput, emit};
 pub(super) use task_events::totals;
 
 use linerate_model::outcome::Error;

@@ -12,8 +12,7 @@ use linerate_document::number::percent;
 use linerate_model::measure::MeasureName;
 use linerate_model::measure::Unit::{self, *};
 use linerate_model::record::{Detail, Measure, RunKind, RunRecord, RunState, Trial, Way};
-use linerate_model::stats;
-use linerate_model::{numbers, stored_name};
+use linerate_model::{numbers, stats, stored_name};
 
 /// Median of each measure over the complete trials that are no warm-up, in the order of the
 /// catalogue. Trials of an experiment do not count: its levels have no common value.

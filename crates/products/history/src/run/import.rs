@@ -1,11 +1,10 @@
 //! Adds runs that other programs reported to the history.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
+use std::{fmt, io};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

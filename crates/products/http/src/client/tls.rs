@@ -11,9 +11,9 @@ use linerate_sys::error::io_text;
 use linerate_sys::file_system;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::aws_lc_rs as library;
 use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs as library, verify_tls12_signature,
+    verify_tls13_signature,
 };
 use rustls::server::ParsedCertificate;
 use rustls::{

@@ -3,8 +3,7 @@
 pub(super) use linerate_document::number::{
     counted, fine, known, mebi, mega, per_s, percent, time,
 };
-pub(super) use linerate_model::http::units::grouped;
-pub(super) use linerate_model::http::units::payload_name as payload;
+pub(super) use linerate_model::http::units::{grouped, payload_name as payload};
 pub(super) use linerate_model::numbers::MISSING;
 
 use linerate_model::http::{

@@ -8,8 +8,7 @@ use linerate_model::numbers::digits;
 
 use crate::load::distribution;
 use crate::report::grid::{Grid, by_payload, median_run, notable, runs_of};
-use crate::report::labels::cell as cell_name;
-use crate::report::labels::{grouped, mega, payload, per_s, time};
+use crate::report::labels::{cell as cell_name, grouped, mega, payload, per_s, time};
 
 /// The plots that have a curve.
 pub(super) fn plots(study: &Study) -> Vec<Plot> {

@@ -4,13 +4,10 @@ use linerate_model::path::{
     ClockMethod, ConcurrentProbes, Delay, IdleDelays, PhaseKind, ProbeSample, absent as names,
 };
 
-use super::delays::probe_jitter_ns;
-use super::delays::{round_trips, round_trips_if_any};
-use super::grade::{CallPath, mos};
-use super::grade::{Responsiveness, responsiveness};
+use super::delays::{probe_jitter_ns, round_trips, round_trips_if_any};
+use super::grade::{CallPath, Responsiveness, mos, responsiveness};
 use super::missing::Absent;
-use super::series;
-use super::{ConcludeInput, Context};
+use super::{ConcludeInput, Context, series};
 
 /// Round trips of the idle phase.
 pub(super) fn round_trip(input: &ConcludeInput) -> Option<Delay> {

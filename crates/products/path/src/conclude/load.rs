@@ -7,14 +7,13 @@ use linerate_model::path::{
 };
 use linerate_model::units::ns_to_s;
 
-use super::Context;
 use super::ceiling::{CeilingFacts, ceiling};
 use super::delays::round_trips_if_any;
-use super::idle;
 use super::loss::Implausible;
 use super::missing::Absent;
 use super::series::{self, rate, receiver, stream_bytes};
 use super::unmeasured::has_silent_direction;
+use super::{Context, idle};
 
 /// A rate above this multiple of a link is not the rate of that link.
 const LINK_SHARE_MAX: f64 = 1.2;

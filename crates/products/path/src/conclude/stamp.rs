@@ -7,8 +7,7 @@ use linerate_model::path::{
 };
 
 use super::clock::{Clock, ClockFacts};
-use super::delays::probe_jitter_ns;
-use super::delays::round_trips;
+use super::delays::{probe_jitter_ns, round_trips};
 use super::series::round_trips_of;
 
 /// Distance of the first time of each end from the zero of its samples, ns: packets that were

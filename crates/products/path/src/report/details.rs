@@ -1,8 +1,7 @@
 //! Tables of a path that few readers need: all percentiles, streams, subflows and steps of
 //! searches.
 
-use linerate_document::number::known;
-use linerate_document::number::percent;
+use linerate_document::number::{known, percent};
 use linerate_document::table::Table;
 use linerate_model::numbers::{bytes, rate};
 use linerate_model::path::{

@@ -1,7 +1,6 @@
 //! The answer of the report: rates, delays under load, and how far both can be trusted.
 
-use linerate_document::number::percent;
-use linerate_document::number::{counted, known};
+use linerate_document::number::{counted, known, percent};
 use linerate_document::table::Table;
 use linerate_model::numbers::rate;
 use linerate_model::path::{LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};

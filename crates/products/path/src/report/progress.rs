@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_document::Glyphs;
 use linerate_document::number::counted;
-use linerate_document::sparkline;
 use linerate_document::style::Style;
+use linerate_document::{Glyphs, sparkline};
 use linerate_model::numbers::{bytes, clock, rate};
 use linerate_model::path::{Delay, FinishedPhase, LoadPhase, PhaseKind};
 use linerate_model::stored_name;

@@ -2,12 +2,11 @@
 //! limits the path and what to do about it. `-v` has everything else.
 
 use linerate_doctor::report as doctor;
-use linerate_document::Glyphs;
 use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 use linerate_document::short::{Need, SHORT_COLUMN};
-use linerate_document::sparkline;
 use linerate_document::table::Table;
+use linerate_document::{Glyphs, sparkline};
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::absent::UDP_BLOCKED;
 use linerate_model::path::{

@@ -1,8 +1,7 @@
 //! Whole reports of paths, each compared with a text that a reviewer has read.
 
-use linerate_document::Glyphs;
 use linerate_document::expected::assert_expected_in;
-use linerate_document::record;
+use linerate_document::{Glyphs, record};
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::{MeasureName, of_path};
 use linerate_model::path::{

@@ -9,8 +9,7 @@ use linerate_document::progress::style;
 use linerate_model::path::{
     LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, ProbeSample,
 };
-use linerate_model::units;
-use linerate_model::{Event, EventSink, SinkError};
+use linerate_model::{Event, EventSink, SinkError, units};
 
 use super::observers::Observers;
 use super::side_probe::SideProber;

@@ -6,9 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_sys::netlink::Family;
 
 use super::{Headers, Tunnel};
-use crate::netlink as nl;
 use crate::prelude::*;
-use crate::short_file;
+use crate::{netlink as nl, short_file};
 
 /// UDP, and type, receiver, counter and authentication of a data message.
 const HEADERS_BYTES: u32 = 8 + 32;

@@ -12,9 +12,8 @@ use crate::fixtures::{host, hosts};
 use crate::report::{
     Announced, CheckReport, CheckRow, CheckState, announcement, check_text, progress_line,
 };
-use linerate_document::Glyphs;
-use linerate_document::Style;
 use linerate_document::expected::assert_expected_in;
+use linerate_document::{Glyphs, Style};
 
 #[test]
 fn announcement_has_amount_and_time() {

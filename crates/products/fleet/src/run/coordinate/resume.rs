@@ -11,8 +11,7 @@ use linerate_model::record::{Body, RunRecord, RunState};
 use linerate_sys::signal::Signals;
 
 use super::execute::execute;
-use super::history_record::KeptRun;
-use super::history_record::RunResult;
+use super::history_record::{KeptRun, RunResult};
 use crate::spec::{BusOptions, RunSpec};
 use linerate_document::progress::Progress;
 use linerate_history::run::record::RecordOptions;

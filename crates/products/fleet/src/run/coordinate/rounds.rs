@@ -20,8 +20,7 @@ use crate::run::connect::Connected;
 use crate::run::control::Ended;
 use crate::run::members::{Member, TestEnd};
 use crate::spec::TestOptions;
-use linerate_document::progress::Progress;
-use linerate_document::progress::style;
+use linerate_document::progress::{Progress, style};
 
 /// Source of facts that the user named.
 const INVENTORY: &str = "inventory";

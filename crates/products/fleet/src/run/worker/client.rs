@@ -7,8 +7,7 @@ use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
 use linerate_model::{EndCondition, TestSpec};
 
-use super::lines::WorkerInput;
-use super::lines::{ClientTask, FromWorker, ToWorker, emit};
+use super::lines::{ClientTask, FromWorker, ToWorker, WorkerInput, emit};
 use super::task_events::TaskEvents;
 use linerate_engine::dialect::iperf3::client;
 

@@ -2,13 +2,12 @@
 //! expected.
 
 use std::cell::{Cell, RefCell};
-use std::fs;
-use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
+use std::{fs, io};
 
 use crate::TaskId;
 use crate::protocol::message::ArmTask;
@@ -24,8 +23,7 @@ use linerate_model::{
 use linerate_sys::sendfile_source::SourceFile;
 
 use super::client::INTERVAL_MIN;
-use super::lines::WorkerInput;
-use super::lines::{FromWorker, ServerTask, ToWorker, emit};
+use super::lines::{FromWorker, ServerTask, ToWorker, WorkerInput, emit};
 use super::task_events::TaskEvents;
 use linerate_model::outcome::failure;
 

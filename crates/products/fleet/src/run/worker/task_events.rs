@@ -1,7 +1,7 @@
 //! Events of a test as lines of a worker: start, record, end.
 
 use crate::protocol::message::{ArmTask, Outcome, TaskEnd};
-use linerate_history::run::record::{head, host_key};
+use linerate_history::run::record::{Labels, head, host_key};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::workload::Start;
 use linerate_model::{Event, EventSink, Failure, FailureKind, Flow, SinkError, Summary, measure};
@@ -9,7 +9,6 @@ use linerate_store::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
 use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES, emit};
-use linerate_history::run::record::Labels;
 
 /// Points of the series of a record: an hour in intervals of one fortieth of it, for as many
 /// streams as a task may have.

@@ -2,13 +2,12 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::io;
-use std::net;
 use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
+use std::{io, net};
 
 use linerate_model::http::{ErrorClass, Mode};
 use linerate_sys::clock;

@@ -4,8 +4,7 @@ use linerate_document::table::Table;
 use linerate_model::http::{ErrorCounts, Latency, LoadResult, Mode};
 use linerate_model::stored_name;
 
-use crate::report::labels;
-use crate::report::labels::{grouped, known, quantile, time};
+use crate::report::labels::{self, grouped, known, quantile, time};
 
 /// The latencies with what a reader must know of them.
 pub(super) fn latency(load: &LoadResult) -> Table {

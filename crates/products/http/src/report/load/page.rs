@@ -11,9 +11,8 @@ use linerate_model::numbers::rate;
 use linerate_model::words::joined;
 
 use super::{LoadReport, amount, details, entry, errors_counted, notes};
-use crate::report::labels;
 use crate::report::labels::{per_s, quantile, time};
-use crate::report::plots;
+use crate::report::{labels, plots};
 
 /// Results as cards, what limits the load, responses over time and latency by quantile; everything
 /// else folded.

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_document::table::Table;
-use linerate_model::http as model;
 use linerate_model::http::{
     Cell, CellRun, Connections, Flag, Idle, IdleStep, Judgement, MemoryLine, NegotiatedProtocol,
     Phase, Study, VerdictClass,
 };
 use linerate_model::numbers::{bytes, rate};
-use linerate_model::stored_name;
 use linerate_model::words::joined;
+use linerate_model::{http as model, stored_name};
 
 use crate::report::grid::{by_payload, finished, of_phase, quantile_of, runs_of};
 use crate::report::labels::{

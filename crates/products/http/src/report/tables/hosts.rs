@@ -7,8 +7,7 @@ use linerate_model::http::{CellKey, CellRun, EndpointStats, Environment, Peak, S
 use linerate_model::numbers::{bytes, rate};
 use linerate_model::words::joined;
 
-use crate::report::labels::cell as cell_name;
-use crate::report::labels::{MISSING, grouped, known, peak, percent};
+use crate::report::labels::{MISSING, cell as cell_name, grouped, known, peak, percent};
 
 /// One row per fact known of either host, side by side.
 pub(in crate::report) fn environment(study: &Study) -> Table {

@@ -11,12 +11,11 @@ use linerate_model::outcome::{Error, Outcome};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
-use super::cooldown;
 use super::introduction::{circumstances, introduced};
 use super::record::{BASELINE, HistoryRecord, Record, START, STUDY};
-use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
+use super::{cooldown, requirements};
 use crate::conclude::ceiling::Link;
 use crate::conclude::changes::StartRecord;
 use crate::conclude::study::{self, Ending, Kept, Setup};
@@ -24,13 +23,12 @@ use crate::load::{Breaker, LoadSpec, WorkerPool};
 use crate::plan::Close;
 use crate::plan::cells::{self, PlannedRun, PlannedTest};
 use crate::plan::estimate::{self, estimate};
-use crate::run::Stop;
 use crate::run::experiment::{self, CellRunner, skipped};
 use crate::run::progress::SecondsPrinter;
 use crate::run::requests::{CellMark, TCP_CAPABILITY};
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::watch::Watch;
-use crate::run::{OpenView, generator, outputs, tcp_baseline};
+use crate::run::{OpenView, Stop, generator, outputs, tcp_baseline};
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
 pub(super) fn run(

@@ -8,10 +8,9 @@ use super::planned::PlannedLoad;
 use crate::conclude::study::Kept;
 use crate::load::{Breaker, LoadSpec};
 use crate::request::RequestSpec;
-use crate::run::Stop;
 use crate::run::requests::{CellMark, RESTART_CAPABILITY};
 use crate::run::sampled_load::Observed;
-use crate::run::{generator, tcp_baseline};
+use crate::run::{Stop, generator, tcp_baseline};
 use crate::target::Target;
 
 /// Time for outstanding responses of the download: a slow path must not delay the load.

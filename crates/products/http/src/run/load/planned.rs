@@ -13,11 +13,10 @@ use super::spec::LoadPlan;
 use crate::load::{Breaker, LoadSpec};
 use crate::probe::ProbeResult;
 use crate::run::progress::SecondsPrinter;
-use crate::run::protocol_name;
 use crate::run::requests::CellMark;
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::server_side::ServerSide;
-use crate::run::{Stop, generator};
+use crate::run::{Stop, generator, protocol_name};
 use crate::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use crate::target::Target;
 

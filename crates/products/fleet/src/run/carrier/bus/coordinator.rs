@@ -14,8 +14,7 @@ use linerate_sys::random;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, REPLY_TIMEOUT};
-use super::events::Hosts;
-use super::events::{EventQueue, events, run};
+use super::events::{EventQueue, Hosts, events, run};
 use super::lease::{self, Lease};
 use super::names::{ANY, Names, tokens};
 use super::refused;
