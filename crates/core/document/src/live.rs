@@ -150,7 +150,8 @@ fn of_results(results: &PageResults) -> (Vec<Block>, Option<Block>) {
     }
 
     let rate_of = |bps: Option<f64>, slow: Option<f64>| {
-        let mark = slow.map(|share| format!(" (slow, {})", change(share)));
+        // A line must not break before the sign.
+        let mark = slow.map(|share| format!(" (slow, {})", change(share).replace(' ', "\u{a0}")));
         let is_slow = mark.is_some();
         Cell::marked(known(bps, rate) + &mark.unwrap_or_default(), is_slow)
     };
@@ -356,6 +357,7 @@ mod tests {
         let expected = "class-a-2 is slow: download -90 % against the median of 5 ends.";
         assert!(content.contains(expected), "{content}");
         assert_eq!(content.matches("(slow, ").count(), 1, "{content}");
+        assert!(content.contains("(slow, -90\u{a0}%)"), "{content}");
         assert!(content.contains("November 2026, "), "{content}");
     }
 
