@@ -2,26 +2,21 @@
 
 mod files;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use files::ResultFiles;
 
-/// The results, in the order in which they were stored.
+/// The results by their names.
 pub(super) struct Results {
-    kept: VecDeque<Stored>,
+    kept: HashMap<String, String>,
+    /// ms since 1970 and name, in the order in which they were stored.
+    order: VecDeque<(u64, String)>,
     bytes: usize,
     keep_ms: u64,
     files: Option<ResultFiles>,
-}
-
-struct Stored {
-    name: String,
-    text: String,
-    /// ms since 1970.
-    at_ms: u64,
 }
 
 /// Most results; one more replaces the oldest.
@@ -32,7 +27,8 @@ const BYTES_MAX: usize = 64 << 20;
 impl Results {
     pub(super) fn new(keep: Duration) -> Self {
         Self {
-            kept: VecDeque::new(),
+            kept: HashMap::new(),
+            order: VecDeque::new(),
             bytes: 0,
             keep_ms: u64::try_from(keep.as_millis()).unwrap_or(u64::MAX),
             files: None,
@@ -62,13 +58,16 @@ impl Results {
 
     pub(super) fn get(&mut self, name: &str, now_ms: u64) -> Option<&str> {
         self.expire(now_ms);
-        let found = self.kept.iter().find(|stored| stored.name == name);
-        found.map(|stored| stored.text.as_str())
+        self.kept.get(name).map(String::as_str)
     }
 
     /// All of them, the oldest first.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.kept.iter().map(|stored| stored.text.as_str())
+        let texts = self
+            .order
+            .iter()
+            .filter_map(|(_, name)| self.kept.get(name));
+        texts.map(String::as_str)
     }
 
     /// Why results are not in the directory, once per failure.
@@ -78,19 +77,20 @@ impl Results {
 
     fn insert(&mut self, name: String, text: String, at_ms: u64, now_ms: u64) {
         self.bytes += text.len();
-        self.kept.push_back(Stored { name, text, at_ms });
+        self.order.push_back((at_ms, name.clone()));
+        self.kept.insert(name, text);
         self.expire(now_ms);
     }
 
     fn expire(&mut self, now_ms: u64) {
         let is_full =
             |results: &Self| results.kept.len() > RESULTS_MAX || results.bytes > BYTES_MAX;
-        while let Some(oldest) = self.kept.front()
-            && (is_full(self) || now_ms.saturating_sub(oldest.at_ms) >= self.keep_ms)
-            && let Some(oldest) = self.kept.pop_front()
+        while let Some((at_ms, _)) = self.order.front()
+            && (is_full(self) || now_ms.saturating_sub(*at_ms) >= self.keep_ms)
+            && let Some((_, name)) = self.order.pop_front()
         {
-            self.bytes -= oldest.text.len();
-            self.write(oldest.name, None);
+            self.bytes -= self.kept.remove(&name).map_or(0, |text| text.len());
+            self.write(name, None);
         }
     }
 
