@@ -7,6 +7,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| one_of(
     data,
     &[
         &in_segments(web::frames),
+        &in_segments(web::http2),
         &web::request,
         &web::response,
         &web::report,

@@ -3,6 +3,7 @@
 
 use linerate_web::wire::client::Handshake;
 use linerate_web::wire::frame::{FrameError, FrameReader, Message};
+use linerate_web::wire::http2::{Http2, PREFACE};
 use linerate_web::wire::measurement::Measurement;
 use linerate_web::wire::request::{HEAD_BYTES_MAX, Request};
 
@@ -67,4 +68,31 @@ pub fn response(bytes: &[u8]) {
 /// Measurements of any text.
 pub fn report(bytes: &[u8]) {
     let _ = Measurement::parse(bytes).and_then(|report| report.received());
+}
+
+/// HTTP/2 is read alike in one piece and in segments, and what a client makes the server keep is
+/// bounded.
+pub fn http2(cuts: &[u8], bytes: &[u8]) {
+    let whole = requests([bytes]);
+    assert_eq!(whole, requests(pieces(cuts, bytes)));
+}
+
+/// Paths of requests, frames of the server, and whether the client is refused.
+fn requests<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<String>, Vec<u8>, bool) {
+    let mut http2 = Http2::default();
+    let (mut paths, mut sent) = (Vec::new(), Vec::new());
+    http2.feed(PREFACE, 0).expect("a preface");
+    for piece in pieces {
+        let fed = http2.feed(piece, 0);
+        sent.extend(http2.take_outgoing());
+        assert!(sent.len() < 1 << 20, "{}", sent.len());
+        if fed.is_err() {
+            return (Vec::new(), Vec::new(), true);
+        }
+        while let Some((_, request)) = http2.take_request() {
+            assert!(paths.len() <= 1000, "each request is a frame");
+            paths.push(request.path);
+        }
+    }
+    (paths, sent, false)
 }

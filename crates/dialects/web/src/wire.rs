@@ -1,13 +1,16 @@
 //! Protocol of browsers and of ndt7, without I/O.
 //!
-//! A connection begins with a [`request`]; a WebSocket one continues with [`frame`]s.
+//! A connection begins with a [`request`]; a WebSocket one continues with [`frame`]s, and over TLS a
+//! client may use [`http2`] instead.
 
 pub mod client;
 pub mod frame;
+pub mod http2;
 pub mod measurement;
 pub mod page;
 pub mod request;
 pub mod response;
+pub mod responsiveness;
 
 use serde::Serialize;
 

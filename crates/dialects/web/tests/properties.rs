@@ -21,7 +21,22 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     frames.prop_map(|frames| frames.concat())
 }
 
+/// Frames of HTTP/2 with any fields.
+fn http2_frames() -> impl Strategy<Value = Vec<u8>> {
+    let one = (0_u8..10, any::<u8>(), 0_u8..4, vec(any::<u8>(), 0..40));
+    let frame = one.prop_map(|(kind, flags, stream, payload)| {
+        let head = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
+        [&head[..], &payload].concat()
+    });
+    vec(frame, 0..12).prop_map(|frames| frames.concat())
+}
+
 proptest! {
+    #[test]
+    fn http2_is_read_alike_in_any_segments(bytes in http2_frames(), cuts in vec(0_u8..9, 0..9)) {
+        web::http2(&cuts, &bytes);
+    }
+
     #[test]
     fn frames_are_read_alike_in_any_segments(bytes in frames(), cuts in vec(0_u8..9, 0..9)) {
         web::frames(&cuts, &bytes);

@@ -22,6 +22,8 @@ pub struct Request {
     pub host: String,
     /// Origin of the page that made the request; `None` for a client that is no browser.
     pub origin: Option<String>,
+    /// A browser makes it for a page of others; it sends no origin with some of these.
+    is_cross_site: bool,
     /// User and password (Basic, RFC 7617).
     pub credentials: Option<(String, String)>,
     /// Token of the client (RFC 6750).
@@ -89,6 +91,9 @@ impl Request {
             // RFC 9112, section 3.2: a request without Host, or with two, is refused.
             host: fields.only("Host")?.ok_or(HeadError::Syntax)?.to_owned(),
             origin: fields.only("Origin")?.map(str::to_owned),
+            is_cross_site: fields
+                .all("Sec-Fetch-Site")
+                .any(|site| !["same-origin", "none"].contains(&site)),
             credentials: of_scheme("basic").and_then(credentials),
             bearer: of_scheme("bearer").map(str::to_owned),
             cookies: fields.all("Cookie").collect::<Vec<_>>().join(";"),
@@ -102,7 +107,7 @@ impl Request {
     /// through its visitors.
     pub fn is_same_origin(&self) -> bool {
         let Some(origin) = &self.origin else {
-            return true;
+            return !self.is_cross_site;
         };
         let authority = origin.strip_prefix("http://");
         authority.or_else(|| origin.strip_prefix("https://")) == Some(&self.host)
@@ -298,6 +303,8 @@ mod tests {
             ("Origin: http://lab\r\n", false),
             ("Origin: http://evil.example\r\n", false),
             ("Origin: null\r\n", false),
+            ("Sec-Fetch-Site: none\r\n", true),
+            ("Sec-Fetch-Site: cross-site\r\n", false),
         ] {
             let request = parsed(&upgrade(origin)).expect("valid").expect("complete");
             assert_eq!(request.is_same_origin(), expected, "{origin}");
