@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::process::Process;
 
-/// A certificate for 127.0.0.1 that is its own authority, and its key.
+/// A certificate for 127.0.0.1 and the server of a namespace that is its own authority, and its key.
 #[derive(Debug)]
 pub struct Certificate {
     folder: TempDir,
@@ -20,7 +20,7 @@ impl Certificate {
         let made = openssl(
             folder.path(),
             "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test \
-             -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem",
+             -addext subjectAltName=IP:127.0.0.1,IP:10.99.0.2 -keyout key.pem -out cert.pem",
         );
         made.expect_code(0);
 

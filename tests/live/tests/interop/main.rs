@@ -126,6 +126,7 @@ mod path {
     mod modes;
     mod ndt7;
     mod remapped;
+    mod responsiveness;
     mod resume;
     mod shaped;
     mod stamp;
@@ -153,6 +154,7 @@ mod server {
     mod published_flaws;
     mod reflection;
     mod resource_table;
+    mod responsiveness;
     mod scale;
     mod server_attacks;
     mod service;

@@ -51,8 +51,8 @@ impl ServerConfig {
         }
     }
 
-    /// TLS 1.3 with a certificate, for browsers: HTTP/1.1, no session tickets, no early data. The
-    /// files are PEM: the chain of certificates, the server's own first, and a private key that its
+    /// TLS 1.3 with a certificate, for browsers: HTTP/2 or HTTP/1.1, no session tickets, no early
+    /// data. The files are PEM: the chain of certificates, the server's own first, and a private key that its
     /// owner alone may read.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl ServerConfig {
             .with_no_client_auth()
             .with_single_cert(certificates, secret)
             .map_err(|error| named(chain, &error))?;
-        config.alpn_protocols = vec![HTTP.into()];
+        config.alpn_protocols = HTTP.map(Vec::from).to_vec();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
@@ -126,8 +126,9 @@ impl fmt::Debug for ClientConfig {
 
 /// Longest file of certificates or of a key.
 const PEM_BYTES_MAX: u64 = 1 << 20;
-/// HTTP/1.1 (RFC 7301, section 6).
-const HTTP: &str = "http/1.1";
+/// Versions of HTTP, the best first (RFC 9113, section 3.2; RFC 7301, section 6).
+const HTTP: [&str; 2] = ["h2", HTTP1];
+const HTTP1: &str = "http/1.1";
 const HAS_SUITES: &str = "the provider has suites of TLS 1.3";
 
 /// Suites and groups for any client.

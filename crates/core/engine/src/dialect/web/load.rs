@@ -102,7 +102,7 @@ impl Load {
         // A frame leaves when it is written.
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
         let _ = limit_idle_time(&fd, LIVENESS);
-        let (role, flow) = if plan.is_download {
+        let (role, flow) = if plan.opening.is_download {
             (StreamRole::Sender, Flow::Reverse)
         } else {
             (StreamRole::Receiver, Flow::Forward)

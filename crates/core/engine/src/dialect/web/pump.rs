@@ -1,5 +1,5 @@
-//! One data connection: payload in one direction in frames of WebSocket, measurements of ndt7 to the
-//! client.
+//! One data connection: payload in one direction, in frames of WebSocket with measurements of ndt7 to
+//! the client, or in bodies of HTTP/2 with short requests beside them.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::OwnedFd;
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{OsError, clock};
 use linerate_web::wire::frame::{self, FrameReader, HEAD_BYTES_MAX, Message, Opcode};
+use linerate_web::wire::http2::{FRAME_HEAD_BYTES, Http2};
 use linerate_web::wire::measurement::{AppInfo, ConnectionInfo, Measurement, TcpInfo};
+use linerate_web::wire::responsiveness::{self, LARGE_BYTES};
 use linerate_web::wire::{self};
 
 use crate::data::duplex::Duplex;
@@ -19,13 +21,25 @@ use crate::measure::counters::StreamCounters;
 
 /// What a data connection does.
 pub(super) struct DataPlan {
-    /// The server sends.
-    pub is_download: bool,
+    pub opening: Opening,
     pub ends: ConnectionInfo,
     pub duration_ns: u64,
     pub layer: Layer,
+}
+
+/// What its request has said.
+pub(super) struct Opening {
+    /// The server sends.
+    pub is_download: bool,
+    pub framing: Framing,
     /// Bytes that arrived with the request.
     pub early: Vec<u8>,
+}
+
+/// How payload lies in the bytes of a connection.
+pub(super) enum Framing {
+    WebSocket(FrameReader),
+    Http2(Box<Http2>),
 }
 
 /// Moves the data of one connection.
@@ -33,7 +47,6 @@ pub(super) struct WebPump {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     plan: DataPlan,
-    reader: FrameReader,
     payload: Option<FramePayload>,
     /// The data frame under way.
     current: Option<DataFrame>,
@@ -72,7 +85,7 @@ impl WebPump {
     pub(super) fn new(inputs: PumpInputs, plan: DataPlan) -> Result<Self, OsError> {
         let PumpInputs { fd, counters, .. } = inputs;
         let now_ns = clock::monotonic_ns();
-        let payload = if plan.is_download {
+        let payload = if plan.opening.is_download {
             Some(FramePayload::new(&fd, FRAME_BYTES_MAX, now_ns)?)
         } else {
             None
@@ -82,7 +95,6 @@ impl WebPump {
             fd,
             counters,
             plan,
-            reader: FrameReader::counting(),
             payload,
             current: None,
             messages: Vec::new(),
@@ -97,7 +109,7 @@ impl WebPump {
     }
 
     fn advance(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<Pumped, Ended> {
-        let early = std::mem::take(&mut self.plan.early);
+        let early = std::mem::take(&mut self.plan.opening.early);
         self.feed(&early)?;
         self.on_time(now_ns);
         self.flush()?;
@@ -130,7 +142,8 @@ impl WebPump {
             self.close(frame::NORMAL, "");
             return;
         }
-        if now_ns >= self.next_measurement_ns && self.messages.is_empty() {
+        let measures = matches!(self.plan.opening.framing, Framing::WebSocket(_));
+        if measures && now_ns >= self.next_measurement_ns && self.messages.is_empty() {
             let is_first = self.next_measurement_ns == self.start_ns;
             self.next_measurement_ns = now_ns + MEASUREMENT_NS;
             let message = self.measurement(elapsed_ns / 1000, is_first);
@@ -161,7 +174,7 @@ impl WebPump {
             }),
             connection_info: is_first.then(|| self.plan.ends.clone()),
             origin: "server",
-            test: if self.plan.is_download {
+            test: if self.plan.opening.is_download {
                 "download"
             } else {
                 "upload"
@@ -174,7 +187,13 @@ impl WebPump {
         if !self.is_closing {
             self.is_closing = true;
             self.close_deadline_ns = clock::monotonic_ns() + CLOSE_NS;
-            self.messages.extend(frame::close(code, reason));
+            self.messages.extend(match &mut self.plan.opening.framing {
+                Framing::WebSocket(_) => frame::close(code, reason),
+                Framing::Http2(http2) => {
+                    http2.end();
+                    http2.take_outgoing()
+                }
+            });
         }
     }
 
@@ -198,47 +217,83 @@ impl WebPump {
         }
     }
 
-    /// The client may end the connection without a close frame: ndt7 clients do at the end.
+    /// The client may end the connection without a close frame: ndt7 clients do at the end, and
+    /// HTTP/2 has none.
     fn may_leave(&self) -> bool {
         let elapsed_ns = clock::monotonic_ns().saturating_sub(self.start_ns);
-        self.is_closing || elapsed_ns >= self.plan.duration_ns / 10 * 9
+        let has_close = matches!(self.plan.opening.framing, Framing::WebSocket(_));
+        self.is_closing || !has_close || elapsed_ns >= self.plan.duration_ns / 10 * 9
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), Ended> {
         let messages = &mut self.messages;
         let mut peer_closed = false;
-        let fed = self.reader.feed(bytes, |message| match message {
-            Message::Ping(payload) if messages.len() < MESSAGES_BYTES_MAX => {
-                messages.extend(frame::message(Opcode::Pong, &payload));
+        let fed = match &mut self.plan.opening.framing {
+            Framing::WebSocket(reader) => {
+                let fed = reader.feed(bytes, |message| match message {
+                    Message::Ping(payload) if messages.len() < MESSAGES_BYTES_MAX => {
+                        messages.extend(frame::message(Opcode::Pong, &payload));
+                    }
+                    Message::Close => peer_closed = true,
+                    _ => {}
+                });
+                fed.map_err(|error| {
+                    let text = error.to_string();
+                    (frame::close(error.close_code(), &text), text)
+                })
             }
-            Message::Close => peer_closed = true,
-            _ => {}
-        });
-        match fed {
-            Ok(payload) => {
-                self.other_bytes += (bytes.len() as u64).saturating_sub(payload);
-                if self.payload.is_none() {
-                    self.counters.add(payload, 1);
-                }
+            Framing::Http2(http2) => {
+                let fed = http2.feed(bytes, clock::monotonic_ns());
+                fed.map(|()| http2.take_payload())
+                    .map_err(|error| (http2.take_outgoing(), error.to_string()))
             }
-            Err(error) => {
-                // The last message, if there is room for it; what it follows does not matter.
-                let _ = self.plan.layer.send(
-                    &self.fd,
-                    &frame::close(error.close_code(), &error.to_string()),
-                );
-                return Err(Ended::Failed(io::Error::new(
-                    ErrorKind::InvalidData,
-                    error.to_string(),
-                )));
-            }
-        }
+        };
+        let payload = fed.map_err(|(last, text)| {
+            // The last message, if there is room for it; what it follows does not matter.
+            let _ = self.plan.layer.send(&self.fd, &last);
+            Ended::Failed(io::Error::new(ErrorKind::InvalidData, text))
+        })?;
+        self.count_received(bytes.len(), payload);
+        self.answer();
 
         if peer_closed {
             self.peer_closed = true;
             self.close(frame::NORMAL, "");
         }
         Ok(())
+    }
+
+    /// Payload is what the test sends: a client may send some during a download as well.
+    fn count_received(&mut self, len: usize, payload: u64) {
+        let counted = if self.payload.is_none() { payload } else { 0 };
+        self.counters.add(counted, 1);
+        self.other_bytes += (len as u64).saturating_sub(counted);
+    }
+
+    /// Answers requests of HTTP/2.
+    fn answer(&mut self) {
+        let Framing::Http2(http2) = &mut self.plan.opening.framing else {
+            return;
+        };
+        while let Some((stream, request)) = http2.take_request() {
+            match responsiveness::load(&request) {
+                Some(responsiveness::Load::Download) if self.payload.is_some() => {
+                    let head = responsiveness::large_head();
+                    http2.begin_body(stream, head.as_bytes(), LARGE_BYTES);
+                }
+                Some(responsiveness::Load::Upload) if self.payload.is_none() => {
+                    http2.count_body(stream);
+                }
+                _ => {
+                    let document = responsiveness::document(&request);
+                    http2.respond(
+                        stream,
+                        &document.unwrap_or_else(responsiveness::misdirected),
+                    );
+                }
+            }
+        }
+        self.messages.extend(http2.take_outgoing());
     }
 
     /// Sends what the layer has taken.
@@ -267,8 +322,15 @@ impl WebPump {
         else {
             return false;
         };
-        let len = payload.len();
-        let (head, head_len) = frame::head(Opcode::Binary, len);
+        let mut len = payload.len();
+        let (mut head, mut head_len) = frame::head(Opcode::Binary, len);
+        if let Framing::Http2(http2) = &mut self.plan.opening.framing {
+            let Some((data, data_len)) = http2.next_data(len) else {
+                return false;
+            };
+            (len, head_len) = (data_len, FRAME_HEAD_BYTES);
+            head[..FRAME_HEAD_BYTES].copy_from_slice(&data);
+        }
         self.current = Some(DataFrame {
             head,
             head_len,
@@ -319,17 +381,22 @@ impl Duplex for WebPump {
     }
 
     fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended> {
-        let counted = self.reader.counted_left().min(room);
+        let counted = match &self.plan.opening.framing {
+            Framing::WebSocket(reader) => reader.counted_left(),
+            // Its frames are short.
+            Framing::Http2(_) => 0,
+        };
+        let counted = counted.min(room);
         if counted >= DISCARD_BYTES_MIN {
             let discarded = self.plan.layer.discard(&self.fd, counted);
-            return match self.received(discarded)? {
-                Some(len) => {
-                    self.reader.skip(len);
-                    self.counters.add(len as u64, 1);
-                    Ok(true)
-                }
-                None => Ok(false),
+            let Some(len) = self.received(discarded)? else {
+                return Ok(false);
             };
+            if let Framing::WebSocket(reader) = &mut self.plan.opening.framing {
+                reader.skip(len);
+            }
+            self.count_received(len, len as u64);
+            return Ok(true);
         }
 
         let buffer = scratch.bytes().map_err(Ended::Failed)?;

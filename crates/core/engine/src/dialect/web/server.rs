@@ -16,12 +16,15 @@ use linerate_model::spec::ServerSpec;
 use linerate_model::{Direction, Failure, TestSpec};
 use linerate_sys::poll::Interest;
 use linerate_sys::{OsError, clock};
+use linerate_web::wire::frame::FrameReader;
 use linerate_web::wire::page::{self, PROTOCOL};
 use linerate_web::wire::request::{Request, Upgrade};
+use linerate_web::wire::responsiveness::{self, Load};
 use linerate_web::wire::{NDT7, response};
 
 use super::certificate::Certificate;
 use super::http::{HttpConnection, Login, Progress};
+use super::pump::{Framing, Opening};
 use super::results::Results;
 use super::session::{Bounds, Session};
 use super::status::Status;
@@ -61,6 +64,14 @@ const POOL: u64 = 3;
 const DURATION: Duration = Duration::from_secs(10);
 /// Connections of a page in one direction.
 const STREAMS_MAX: u32 = 6;
+/// Length of a test of responsiveness, whose clients end it, and its connections.
+const RESPONSIVENESS_DURATION: Duration = Duration::from_secs(45);
+const RESPONSIVENESS_STREAMS_MAX: u32 = 32;
+/// Refusal of a test that a page of others makes.
+const FOREIGN: (&str, &str) = (
+    "403 Forbidden",
+    "a page of another origin; --any-origin admits them",
+);
 /// Longest label.
 const LABEL_CHARS_MAX: usize = 64;
 
@@ -235,7 +246,17 @@ impl WebServer {
                 }
             },
             ("GET", None) if is_status => Some(self.status_of(id, &request)),
-            ("GET", None) => Some(self.page(&request.path)),
+            (_, None) if connection.http2.is_some() && responsiveness::load(&request).is_some() => {
+                match self.policy.any_origin || request.is_same_origin() {
+                    true => self.admit(id, request, server),
+                    false => Some(response::line(FOREIGN.0, FOREIGN.1)),
+                }
+            }
+            ("GET", None) => {
+                let document = connection.layer.is_tls().then_some(&request);
+                let document = document.and_then(responsiveness::document);
+                Some(document.unwrap_or_else(|| self.page(&request.path)))
+            }
             _ => Some(response::line(
                 "405 Method Not Allowed",
                 "Only GET is understood.",
@@ -278,10 +299,7 @@ impl WebServer {
         upgrade: &Upgrade,
     ) -> Result<Purpose, (&'static str, &'static str)> {
         if !self.policy.any_origin && !request.is_same_origin() {
-            return Err((
-                "403 Forbidden",
-                "a page of another origin; --any-origin admits them",
-            ));
+            return Err(FOREIGN);
         }
         let (purpose, protocol) =
             purpose(&request.path).ok_or(("404 Not Found", "no WebSocket here"))?;
@@ -317,27 +335,30 @@ impl WebServer {
         }
     }
 
-    /// A WebSocket joins a session, or begins one: at once, after a wait, or not at all.
+    /// A WebSocket, or a load of HTTP/2, joins a session, or begins one: at once, after a wait, or
+    /// not at all.
     fn admit(
         &mut self,
         id: u64,
         request: Request,
         server: &mut ServerContext<'_>,
     ) -> Option<Vec<u8>> {
-        if let Some(name) = request.parameter("session") {
-            let owner = self
-                .sessions
-                .iter()
-                .find(|(_, session)| session.name == name);
-            let Some(owner) = owner.map(|(owner, _)| *owner) else {
-                let text = "There is no such session.";
-                return Some(response::line("404 Not Found", text));
-            };
+        let connection = self.connections.get_mut(&id)?;
+        let is_http2 = connection.http2.is_some();
+        let name = request.parameter("session").filter(|_| !is_http2);
+        let owner = self.sessions.iter().find(|(_, session)| match name {
+            Some(name) => session.name == name,
+            None => is_http2 && session.is_of(connection.peer, connection.user.as_ref()),
+        });
+        if let Some(owner) = owner.map(|(owner, _)| *owner) {
             self.upgrade(id, owner, &request, server);
             return None;
         }
+        if name.is_some() {
+            let text = "There is no such session.";
+            return Some(response::line("404 Not Found", text));
+        }
 
-        let connection = self.connections.get_mut(&id)?;
         let address = Network::of_client(connection.peer.ip());
         match server.admission.decide(id, address, Instant::now()) {
             Decision::Admitted => self.begin(id, &request, server),
@@ -372,8 +393,12 @@ impl WebServer {
     ) -> Option<Vec<u8>> {
         let connection = self.connections.get(&id)?;
         let is_page = matches!(purpose(&request.path), Some((Purpose::Control, _)));
-        let bounds = bounds(server.admission.limits());
-        let streams = if is_page { bounds.streams } else { 1 };
+        let bounds = bounds(server.admission.limits(), connection.http2.is_some());
+        let streams = if is_page || bounds.is_responsiveness {
+            bounds.streams
+        } else {
+            1
+        };
         let spec = TestSpec {
             direction: Direction::Reverse,
             streams,
@@ -412,12 +437,9 @@ impl WebServer {
         None
     }
 
-    /// Makes a WebSocket of a connection, for the session `owner`.
+    /// Makes a connection of the session `owner` of one with a request.
     fn upgrade(&mut self, id: u64, owner: u64, request: &Request, server: &mut ServerContext<'_>) {
-        let (Some(connection), Some(upgrade)) = (self.remove(id, server), &request.upgrade) else {
-            return;
-        };
-        let Some((purpose, protocol)) = purpose(&request.path) else {
+        let Some(connection) = self.remove(id, server) else {
             return;
         };
         let HttpConnection {
@@ -425,10 +447,25 @@ impl WebServer {
             mut layer,
             read: early,
             peer,
+            http2,
             ..
         } = connection;
-        // A new connection has room for a few bytes; a failure shows at the next read.
-        let _ = layer.send(&fd, &response::switching(upgrade, Some(protocol)));
+        let (purpose, framing) = match (http2, &request.upgrade, purpose(&request.path)) {
+            (Some((mut http2, stream)), ..) => {
+                http2.return_request(stream, request.clone());
+                let purpose = match responsiveness::load(request) {
+                    Some(Load::Upload) => Purpose::Upload,
+                    _ => Purpose::Download,
+                };
+                (purpose, Framing::Http2(http2))
+            }
+            (None, Some(upgrade), Some((purpose, protocol))) => {
+                // A new connection has room for a few bytes; a failure shows at the next read.
+                let _ = layer.send(&fd, &response::switching(upgrade, Some(protocol)));
+                (purpose, Framing::WebSocket(FrameReader::counting()))
+            }
+            _ => return,
+        };
 
         let Some(mut session) = self.sessions.remove(owner) else {
             return;
@@ -438,13 +475,12 @@ impl WebServer {
             session = session.with_control((fd, layer), early, label(request));
             watched
         } else {
-            let added = session.add(
-                (fd, layer),
-                purpose == Purpose::Download,
+            let opening = Opening {
+                is_download: purpose == Purpose::Download,
+                framing,
                 early,
-                &self.spec.local,
-                server,
-            );
+            };
+            let added = session.add((fd, layer), opening, &self.spec.local, server);
             added.and_then(|begins| match session.load.as_ref().filter(|_| begins) {
                 Some(load) => self.watch(load.notice_fd(), owner, LOAD),
                 None => Ok(()),
@@ -526,13 +562,18 @@ impl WebServer {
 }
 
 /// Bounds of a session: a client that announces nothing is kept within the limits instead of refused.
-fn bounds(limits: &ServerLimits) -> Bounds {
+fn bounds(limits: &ServerLimits, is_responsiveness: bool) -> Bounds {
+    let (duration, streams_max) = match is_responsiveness {
+        true => (RESPONSIVENESS_DURATION, RESPONSIVENESS_STREAMS_MAX),
+        false => (DURATION, STREAMS_MAX),
+    };
     let limits = [&limits.server, &limits.address];
     let durations = limits.iter().filter_map(|limits| limits.duration);
     let streams = limits.iter().filter_map(|limits| limits.streams);
     Bounds {
-        duration: durations.fold(DURATION, Duration::min),
-        streams: streams.fold(STREAMS_MAX, u32::min).max(1),
+        duration: durations.fold(duration, Duration::min),
+        streams: streams.fold(streams_max, u32::min).max(1),
+        is_responsiveness,
     }
 }
 

@@ -16,7 +16,7 @@ use linerate_web::wire::{self};
 
 use super::control::Control;
 use super::load::Load;
-use super::pump::DataPlan;
+use super::pump::{DataPlan, Opening};
 use crate::data::quota::Quota;
 use crate::error::failure;
 use crate::layer::Layer;
@@ -29,6 +29,8 @@ pub(super) struct Bounds {
     pub duration: Duration,
     /// Most connections of a load at once.
     pub streams: u32,
+    /// A test of responsiveness, whose load may have both directions.
+    pub is_responsiveness: bool,
 }
 
 /// An admitted client.
@@ -106,19 +108,23 @@ impl Session {
         self
     }
 
+    /// The load of a connection of HTTP/2 belongs to it: nothing but its client names its test.
+    pub(super) fn is_of(&self, peer: SocketAddr, user: Option<&String>) -> bool {
+        self.bounds.is_responsiveness && self.peer.ip() == peer.ip() && self.user.as_ref() == user
+    }
+
     /// Adds a data connection; true if a load begins with it. A load of the other direction ends.
     pub(super) fn add(
         &mut self,
         (fd, layer): (OwnedFd, Layer),
-        is_download: bool,
-        early: Vec<u8>,
+        opening: Opening,
         local: &LocalOptions,
         server: &mut ServerContext<'_>,
     ) -> Result<bool, Failure> {
-        let direction = if is_download {
-            Direction::Reverse
-        } else {
-            Direction::Forward
+        let direction = match opening.is_download {
+            _ if self.bounds.is_responsiveness => Direction::Bidirectional,
+            true => Direction::Reverse,
+            false => Direction::Forward,
         };
         if self
             .load
@@ -127,10 +133,11 @@ impl Session {
         {
             self.end_load(server);
         }
-        let full = self
-            .load
-            .as_ref()
-            .is_some_and(|load| load.len() >= CONNECTIONS_MAX);
+        let most = match self.bounds.is_responsiveness {
+            true => self.bounds.streams as usize,
+            false => CONNECTIONS_MAX,
+        };
+        let full = self.load.as_ref().is_some_and(|load| load.len() >= most);
         if full {
             return Err(failure("its load has as many connections as it may have"));
         }
@@ -139,7 +146,7 @@ impl Session {
         if begins {
             let spec = TestSpec {
                 direction,
-                streams: if self.control.is_some() {
+                streams: if self.control.is_some() || self.bounds.is_responsiveness {
                     self.bounds.streams
                 } else {
                     1
@@ -164,11 +171,10 @@ impl Session {
             uuid: self.name.clone(),
         };
         let plan = DataPlan {
-            is_download,
+            opening,
             ends,
             duration_ns: as_ns(self.bounds.duration),
             layer,
-            early,
         };
         self.load
             .as_mut()
