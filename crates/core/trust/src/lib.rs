@@ -32,6 +32,6 @@ pub use linerate_sys::random::bytes as random;
 pub use proof::{FlowOpener, address_proof, digest, flow_tag, resume_proof, verify_resume};
 pub use tls::{
     ALPN, CHANNEL_BINDING, ClientConfig, ClientSession, HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX,
-    ServerConfig, ServerSession, TlsError,
+    ServerConfig, ServerSession, TlsError, TrustError, verifier,
 };
 pub use token::{BadToken, Role, Token, TokenError, Tokens, proof, verify};

@@ -1,5 +1,6 @@
 //! TLS 1.3 with raw public keys, without I/O.
 
+mod certificates;
 mod config;
 mod error;
 mod limits;
@@ -7,6 +8,7 @@ mod records;
 mod session;
 mod verifier;
 
+pub use certificates::{TrustError, verifier};
 pub use config::{ClientConfig, ServerConfig};
 pub use error::TlsError;
 pub use limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
 
 use linerate_model::http::ErrorClass;
 
@@ -21,13 +20,8 @@ pub(crate) enum ClientError {
     Tls(#[from] rustls::Error),
     #[error("{0:?} is not a valid DNS name or IP address")]
     Name(String),
-    #[error(
-        "this host has no store of trusted certificates{0}; --cacert FILE names some, --pin-sha256 \
-         HEX names the server's, --insecure trusts any"
-    )]
-    NoStore(String),
-    #[error("--cacert {}: {text}", .path.display())]
-    File { path: PathBuf, text: String },
+    #[error(transparent)]
+    Trust(#[from] linerate_trust::TrustError),
 }
 
 /// A failed request.
