@@ -110,3 +110,49 @@ impl Layer {
         }
     }
 }
+
+/// The layer of a connection whose owner is another crate, with the calls of the socket.
+#[cfg(feature = "native")]
+pub struct ClientLayer(pub(crate) Layer);
+
+#[cfg(feature = "native")]
+impl ClientLayer {
+    /// No TLS.
+    pub fn plain() -> Self {
+        Self(Layer::plain())
+    }
+
+    /// TLS.
+    pub fn is_tls(&self) -> bool {
+        self.0.is_tls()
+    }
+
+    /// Sends a part; what is encrypted counts as sent.
+    ///
+    /// # Errors
+    /// That of the socket, `WouldBlock` without room.
+    pub fn send(&mut self, fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send(fd, bytes)
+    }
+
+    /// Sends what is encrypted.
+    ///
+    /// # Errors
+    /// That of the socket.
+    pub fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
+        self.0.flush(fd)
+    }
+
+    /// Something encrypted waits for room in the socket.
+    pub fn has_unsent(&self) -> bool {
+        self.0.has_unsent()
+    }
+
+    /// Reads a part; 0 at the end.
+    ///
+    /// # Errors
+    /// That of the socket, or of TLS.
+    pub fn recv(&mut self, fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.recv(fd, buffer)
+    }
+}

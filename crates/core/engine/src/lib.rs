@@ -28,4 +28,6 @@ mod wait;
 
 pub use interrupts::{Interrupts, Settings, StopHandle};
 #[cfg(feature = "native")]
+pub use layer::ClientLayer;
+#[cfg(feature = "native")]
 pub use measure::sampler::tcp_whole;

@@ -31,6 +31,8 @@ pub(crate) enum ServerProtocol {
     Native,
     Iperf3,
     Ndt7,
+    /// That over TLS.
+    Ndt7s,
 }
 
 /// Longest file that is read.

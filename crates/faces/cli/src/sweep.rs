@@ -230,7 +230,7 @@ impl SweepArgs {
     /// The first contradiction, in words.
     fn resolve(mut self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
         if let Some(server) = servers::find(&self.host)? {
-            if server.protocol == Some(ServerProtocol::Ndt7) {
+            if let Some(ServerProtocol::Ndt7 | ServerProtocol::Ndt7s) = server.protocol {
                 return Err(format!("{}: a sweep has no tests of ndt7", self.host));
             }
             self.host = server.address;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_history::conclude::expect::{Expectations, Missed};
+use linerate_http::plan::{Trust, fingerprint};
 use linerate_model::PortRange;
 use linerate_model::path::{Dialect, PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
@@ -32,6 +33,8 @@ use linerate::{Outcome, Progress};
 
 const COMMAND: &str = "linerate test";
 const PORT: u16 = 5201;
+/// Of servers of ndt7 with TLS.
+const HTTPS_PORT: u16 = 443;
 
 /// Examines a path.
 pub(crate) fn main(args: TestArgs) -> Outcome {
@@ -134,7 +137,7 @@ pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
 #[command(after_help = NOTES)]
 pub(crate) struct TestArgs {
     /// The server: linerate serve, or iperf3 from version 3.12 on; ndt7://HOST[:PORT] for a server of
-    /// ndt7 without TLS; NAME of servers.toml
+    /// ndt7, ndt7s://HOST[:PORT] for one with TLS (port 443); NAME of servers.toml
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
     /// Port of the server, where HOST has none, or a range, of which the first port is used whose
@@ -247,8 +250,14 @@ struct IdentityArgs {
     #[arg(long, requires = "username")]
     accept_new: bool,
     /// Demand nothing of the server's identity, and remember nothing
-    #[arg(long, conflicts_with_all = ["pin", "token_file", "username"])]
+    #[arg(long, conflicts_with_all = ["pin", "token_file", "username", "cacert", "pin_sha256"])]
     insecure: bool,
+    /// PEM file with trusted authorities of ndt7s://, instead of this host's
+    #[arg(long, value_name = "FILE", conflicts_with = "pin_sha256")]
+    cacert: Option<PathBuf>,
+    /// Trust the certificate of ndt7s:// with this SHA-256 and no other
+    #[arg(long, value_name = "HEX", value_parser = fingerprint)]
+    pin_sha256: Option<[u8; 32]>,
     /// Fail where the server speaks iperf3 alone
     #[arg(long)]
     native: bool,
@@ -316,7 +325,7 @@ Examples:
   linerate test 192.0.2.7 --only idle,rr           delays and requests alone
   linerate test 192.0.2.7 --only hops --names      which routers are on the path?
   linerate test 192.0.2.7 --only stamp             delay and loss of a router's reflector
-  linerate test ndt7://192.0.2.7:80                against a server of M-Lab's speed test
+  linerate test ndt7s://ndt.example                against a server of M-Lab's speed test
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer, refused, or another \
 identity than demanded, 5 a limit of --expect was missed, 130 interrupted.";
@@ -361,6 +370,25 @@ enum Resolved {
     Forget { host: String, port: u16 },
 }
 
+impl IdentityArgs {
+    /// Certificates that are trusted, where the protocol has some.
+    fn certificates(&self, is_tls: bool) -> Result<Option<Trust>, String> {
+        let trust = match (&self.cacert, self.pin_sha256) {
+            (Some(file), _) => Trust::File(file.clone()),
+            (_, Some(pin)) => Trust::Pinned(pin),
+            _ if self.insecure => Trust::Anything,
+            _ => Trust::System,
+        };
+        if !is_tls && (self.cacert.is_some() || self.pin_sha256.is_some()) {
+            return Err(
+                "--cacert and --pin-sha256 are about certificates, which only ndt7s:// has"
+                    .to_owned(),
+            );
+        }
+        Ok(is_tls.then_some(trust))
+    }
+}
+
 impl TestArgs {
     fn resolve(self) -> Result<Resolved, String> {
         self.named()?.resolve_host()
@@ -373,6 +401,7 @@ impl TestArgs {
             self.identity.native |= server.protocol == Some(ServerProtocol::Native);
             self.host = match server.protocol {
                 Some(ServerProtocol::Ndt7) => format!("ndt7://{}", server.address),
+                Some(ServerProtocol::Ndt7s) => format!("ndt7s://{}", server.address),
                 _ => server.address,
             };
         }
@@ -388,13 +417,19 @@ impl TestArgs {
             );
         }
 
-        let ndt7 = self.host.strip_prefix("ndt7://");
+        let ndt7s = self.host.strip_prefix("ndt7s://");
+        let ndt7 = ndt7s.or_else(|| self.host.strip_prefix("ndt7://"));
         let is_ndt7 = ndt7.is_some();
         if is_ndt7 {
             self.check_ndt7()?;
         }
+        let ndt7_trust = self.identity.certificates(ndt7s.is_some())?;
         let is_stamp = self.is_stamp()?;
-        let default = if is_stamp { STAMP_PORT } else { PORT };
+        let default = match (is_stamp, ndt7s) {
+            (true, _) => STAMP_PORT,
+            (_, Some(_)) => HTTPS_PORT,
+            _ => PORT,
+        };
         let address = ndt7.map(|address| address.strip_suffix('/').unwrap_or(address));
         let ports = self.port.unwrap_or(default.into());
         if ports.is_range() && (is_ndt7 || is_stamp) {
@@ -428,6 +463,7 @@ impl TestArgs {
             target,
             ports: (port == ports.first).then_some(ports),
             is_ndt7,
+            ndt7_trust,
             identity: IdentityOptions {
                 pin: self.identity.pin.clone(),
                 token_file: self.identity.token_file.clone(),

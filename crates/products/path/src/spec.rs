@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_engine::dialect::native::client::{Login, Target};
 use linerate_model::PortRange;
+use linerate_model::http::Trust;
 use linerate_model::path::PathSpec;
 
 pub use linerate_engine::dialect::stamp::client::PORT as STAMP_PORT;
@@ -18,6 +19,8 @@ pub struct PathTest {
     pub ports: Option<PortRange>,
     /// The protocol is ndt7; without it the server's first bytes decide.
     pub is_ndt7: bool,
+    /// Certificates that are trusted where that is over TLS; `None` without TLS.
+    pub ndt7_trust: Option<Trust>,
     /// Phases, time and data.
     pub spec: PathSpec,
     /// Demands on its identity.

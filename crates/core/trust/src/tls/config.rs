@@ -4,15 +4,17 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use linerate_model::http::Trust;
 use linerate_sys::file_system;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, aws_lc_rs as library};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::version::TLS13;
 
 use super::ALPN;
+use super::certificates::verifier;
 use super::verifier::AnyKey;
 use crate::files::read_private;
 use crate::host_key::HostKey;
@@ -27,7 +29,13 @@ pub struct ServerConfig {
 
 /// Configuration that the sessions of a client share. Cheap to clone.
 #[derive(Clone)]
-pub struct ClientConfig(pub(super) Arc<rustls::ClientConfig>);
+pub struct ClientConfig {
+    pub(super) config: Arc<rustls::ClientConfig>,
+    /// The name of the server, which its certificate is for.
+    pub(super) name: ServerName<'static>,
+    /// Protocol that servers have to agree to; `None` where they may name none.
+    pub(super) alpn: Option<&'static str>,
+}
 
 impl ServerConfig {
     /// TLS 1.3 alone, the key as a raw public key, no session tickets, no early data: every session
@@ -102,7 +110,36 @@ impl ClientConfig {
 
         // A key has no name, and the name of the server is nothing for others on the path.
         config.enable_sni = false;
-        Self(Arc::new(config))
+        Self {
+            config: Arc::new(config),
+            // Never sent, and never compared: the identity is the key.
+            name: ServerName::try_from("linerate").expect("a name of letters"),
+            alpn: Some(ALPN),
+        }
+    }
+
+    /// TLS 1.3 with a server of HTTP/1.1 that has a trusted certificate for `name`.
+    ///
+    /// # Errors
+    /// An invalid name, or certificates that cannot be read; in words.
+    pub fn with_certificates(name: &str, trust: &Trust) -> Result<Self, String> {
+        let server = ServerName::try_from(name.to_owned())
+            .map_err(|_| format!("{name:?} is not a valid DNS name or IP address"))?;
+        let provider = library_provider();
+        let verifier = verifier(trust, &provider).map_err(|error| error.to_string())?;
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .expect(HAS_SUITES)
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![HTTP1.into()];
+        config.resumption = Resumption::disabled();
+        Ok(Self {
+            config: Arc::new(config),
+            name: server,
+            alpn: None,
+        })
     }
 }
 

@@ -20,6 +20,9 @@ pub enum TlsError {
     /// A key of another kind, or a signature that is not of this key.
     #[error("the peer does not possess its key: {0}")]
     Key(String),
+    /// A certificate that is not trusted, or not for this server.
+    #[error("the certificate of the server is not trusted: {0}")]
+    Untrusted(String),
     /// More bytes than any handshake has.
     #[error("the peer's handshake exceeds {HANDSHAKE_BYTES_MAX} bytes")]
     HandshakeLimit,
@@ -52,7 +55,10 @@ impl TlsError {
             Error::InvalidCertificate(CertificateError::BadSignature) => {
                 Self::Key("invalid signature".to_owned())
             }
-            Error::InvalidCertificate(why) => Self::Key(why.to_string()),
+            Error::InvalidCertificate(CertificateError::BadEncoding) => {
+                Self::Key("another kind of key".to_owned())
+            }
+            Error::InvalidCertificate(why) => Self::Untrusted(why.to_string()),
             other => Self::Broken(other.to_string()),
         }
     }

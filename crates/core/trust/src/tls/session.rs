@@ -5,10 +5,8 @@ use std::io::{self, Read, Write};
 use std::mem;
 use std::sync::Arc;
 
-use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
 
-use super::ALPN;
 use super::config::{ClientConfig, ServerConfig};
 use super::error::TlsError;
 use super::limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
@@ -27,11 +25,9 @@ pub struct ServerSession(Channel);
 impl ClientSession {
     /// Begins a handshake; [`Self::take_outgoing`] gives its first bytes.
     pub fn new(config: &ClientConfig) -> Self {
-        // Never sent, and never compared: the identity is the key.
-        let name = ServerName::try_from("linerate").expect("a name of letters");
-        let connection = ClientConnection::new(Arc::clone(&config.0), name)
+        let connection = ClientConnection::new(Arc::clone(&config.config), config.name.clone())
             .expect("the configuration is consistent");
-        Self(Channel::new(connection.into(), Some(ALPN)))
+        Self(Channel::new(connection.into(), config.alpn))
     }
 
     /// Fingerprint of the server's key, which it proved to possess. `None` until the handshake is

@@ -5,8 +5,8 @@ mod transfer;
 
 use std::net::SocketAddr;
 
-use linerate_engine::dialect::native::client::{Connection, Target, connect};
-use linerate_engine::tcp_whole;
+use linerate_engine::dialect::native::client::{Connection, NativeError, Target, connect, secure};
+use linerate_engine::{ClientLayer, Interrupts, tcp_whole};
 use linerate_model::interval::{TcpInterval, TcpLimits};
 use linerate_model::outcome::Error;
 use linerate_model::path::absent::{self, NDT7_ONLY};
@@ -17,6 +17,7 @@ use linerate_model::path::{
 use linerate_model::{Event, EventSink, Flow, Stream, StreamId, StreamRole};
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{clock, socket, sockopt};
+use linerate_trust::ClientConfig;
 use linerate_web::wire::measurement::Measurement;
 
 use super::examination::{Examination, Examined, Start};
@@ -26,24 +27,29 @@ use super::side_probe::SideProber;
 use super::steering::{SharedObserver, ShownLoad};
 use crate::plan::{LoadPlan, PlannedPhase, plan};
 use crate::report::PhaseProgress;
+use crate::spec::PathTest;
 use transfer::{Transfer, Transferred};
 
 /// A server of ndt7.
-type Ndt7Peer = SidePeer<Connection>;
+type Ndt7Peer = SidePeer<Secured>;
+
+/// A connection, and TLS if there is one.
+type Secured = (Connection, ClientLayer);
 
 /// Examines a path to a server of ndt7.
 pub(super) fn examine(start: Start<'_>) -> Result<Examined, Error> {
     let test = start.test;
     let interrupts = start.interrupts;
     let Target { host, port, .. } = &test.target;
-    let first = connect(&test.target, interrupts).map_err(|error| failed(&error, &test.target))?;
+    let (first, layer) =
+        secured(test, &test.target, interrupts).map_err(|error| failed(&error, &test.target))?;
     let remote = first.remote;
     let mut target = PathTarget::new(host, *port, remote.ip(), Dialect::Ndt7);
     target.connect_ns = Some(clock::as_ns(first.connect_time));
 
     let planned = plan(&test.spec, Dialect::Ndt7);
     let connect_time = first.connect_time;
-    let first = (first, connect_time);
+    let first = ((first, layer), connect_time);
     let mut examination = side_measures::begin(start, "ndt7", remote, target, &planned, first);
 
     let is_interrupted =
@@ -76,7 +82,7 @@ impl Examination<'_, Ndt7Peer> {
             PhaseKind::Up => PathDirection::Up,
             _ => PathDirection::Down,
         };
-        let connection = match self.peer.first.take() {
+        let (connection, mut layer) = match self.peer.first.take() {
             Some(first) => first,
             None => self.connect()?,
         };
@@ -96,7 +102,7 @@ impl Examination<'_, Ndt7Peer> {
         let method = self.peer.side.method;
         let mut shown = ShownLoad::new(load, progress, self.observers.reborrow(), None);
         let authority = test.target.to_string();
-        let transfer = Transfer::new(&connection, direction, self.interrupts);
+        let transfer = Transfer::new((&connection, &mut layer), direction, self.interrupts);
         let (moved, ended) = transfer.run(&authority, &mut shown, &mut |shown| {
             // Without a thread or a socket the delay under load is absent.
             shown.prober = SideProber::start(method, test, remote, None).ok();
@@ -116,17 +122,38 @@ impl Examination<'_, Ndt7Peer> {
     }
 
     /// A connection to the address of the first one, so that all tests take one path.
-    fn connect(&mut self) -> Result<Connection, Ended> {
+    fn connect(&mut self) -> Result<Secured, Ended> {
         let target = Target {
             host: self.remote.ip().to_string(),
             port: self.remote.port(),
             ..self.test.target.clone()
         };
-        let connection =
-            connect(&target, self.interrupts).map_err(|error| Ended::Failed(error.to_string()))?;
-        self.peer.side.connected(connection.connect_time);
-        Ok(connection)
+        let secured = secured(self.test, &target, self.interrupts)
+            .map_err(|error| Ended::Failed(error.to_string()))?;
+        self.peer.side.connected(secured.0.connect_time);
+        Ok(secured)
     }
+}
+
+/// Connects to `target`, whose certificate is that of the server of the test.
+fn secured(
+    test: &PathTest,
+    target: &Target,
+    interrupts: &dyn Interrupts,
+) -> Result<Secured, NativeError> {
+    let connection = connect(target, interrupts)?;
+    let layer = match &test.ndt7_trust {
+        None => ClientLayer::plain(),
+        Some(trust) => {
+            let config = ClientConfig::with_certificates(&test.target.host, trust);
+            secure(
+                &connection,
+                &config.map_err(NativeError::Identity)?,
+                interrupts,
+            )?
+        }
+    };
+    Ok((connection, layer))
 }
 
 /// Begins to observe this host.

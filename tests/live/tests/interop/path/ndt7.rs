@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{Finished, Process, TIMEOUT, ours, unsupported, wait_until, words};
+use linerate_interop::{
+    Certificate, Finished, Process, TIMEOUT, ours, unsupported, wait_until, words,
+};
 use serde_json::Value;
 
 /// 1448 of 1514 bytes of 100 Mbit/s are payload of TCP.
@@ -39,8 +41,11 @@ fn started(net: &Net, mut command: Command) -> Process {
 }
 
 fn test(net: &Net, line: &str) -> Finished {
-    let target = format!("ndt7://{SERVER}:{PORT}");
-    let mut command: Command = inside(&net.a, ours().path(), &["test", &target]);
+    test_of(net, &format!("ndt7://{SERVER}:{PORT}"), line)
+}
+
+fn test_of(net: &Net, target: &str, line: &str) -> Finished {
+    let mut command: Command = inside(&net.a, ours().path(), &["test", target]);
     command.args(words(line));
     let state = tempfile::tempdir().expect("a folder");
     command.env("XDG_STATE_HOME", state.path());
@@ -162,4 +167,74 @@ fn other_servers_and_demands_are_refused() {
     test(&net, "--pin sha256:00")
         .expect_code(2)
         .expect_stderr("--pin");
+}
+
+/// A server with a certificate is measured over TLS where that is trusted, and not at all where it
+/// is not.
+#[test]
+fn server_is_tested_over_tls_where_its_certificate_is_trusted() {
+    let Some(net) = Net::new() else { return };
+    let [certificate, other] = [Certificate::make(), Certificate::make()];
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    let words = ["serve", "-p", PORT, "--tls-cert", &cert, "--tls-key", &key];
+    let server = started(&net, inside(&net.b, ours().path(), &words));
+    let pin = certificate.fingerprint();
+    let secure = format!("ndt7s://{SERVER}:{PORT}");
+
+    let trusted = format!("--cacert {cert} --time 1 --json -q");
+    let report = test_of(&net, &secure, &trusted).expect_code(0).json();
+    for (phase, rate) in [(0, "down_bps"), (1, "up_bps")] {
+        let found = report["phases"][phase][rate].as_f64();
+        assert!(found.is_some_and(|found| found > 20e6), "{report:#}");
+    }
+    // The server counts payload, this end what the kernel knows to be acknowledged.
+    assert!(report["phases"][1]["deviations"].is_null(), "{report:#}");
+
+    let cacert = other.path("cert.pem");
+    for (target, options, code, text) in [
+        (&secure, format!("--pin-sha256 {pin}"), 0, ""),
+        (&secure, "--insecure".to_owned(), 0, ""),
+        (
+            &secure,
+            String::new(),
+            4,
+            "the certificate of the server is not trusted",
+        ),
+        (
+            &secure,
+            format!("--cacert {cacert}"),
+            4,
+            "the certificate of the server is not trusted",
+        ),
+        (
+            &secure,
+            format!("--pin-sha256 {}", "00".repeat(32)),
+            4,
+            "SHA-256 is another one",
+        ),
+        (
+            &secure,
+            "--cacert /nowhere".to_owned(),
+            4,
+            "--cacert /nowhere",
+        ),
+        (&secure, "--pin sha256:00".to_owned(), 2, "--pin"),
+        (
+            &format!("ndt7://{SERVER}:{PORT}"),
+            format!("--cacert {cert}"),
+            2,
+            "only ndt7s:// has",
+        ),
+    ] {
+        let line = format!("{options} --only down --time 1 -q");
+        test_of(&net, target, &line)
+            .expect_code(code)
+            .expect_stderr(text);
+    }
+
+    drop(server);
+    let _server = serve(&net, true);
+    test_of(&net, &secure, "--insecure -q")
+        .expect_code(4)
+        .expect_stderr("TLS handshake");
 }

@@ -19,6 +19,7 @@ mod transactions;
 pub use connect::{Established, Opened, connect, open};
 pub use connect_race::{Connection, Target, bind};
 pub use control::{Announcement, NativeClient, Turn};
+pub use handshake::secure;
 pub use load_phase::LoadController;
 
 use std::io::{self, ErrorKind};

@@ -10,7 +10,7 @@ use rustls::version::TLS13;
 
 use super::*;
 use crate::host_key::HostKey;
-use crate::tls::CHANNEL_BINDING;
+use crate::tls::{ALPN, CHANNEL_BINDING};
 use crate::token::{Role, Token, proof, verify};
 
 fn key() -> HostKey {
@@ -165,9 +165,13 @@ fn every_session_is_a_full_handshake_without_tickets() {
 
 /// A client with any key and these protocols.
 fn client_of(alpn: &[&str]) -> Channel {
-    let mut config = rustls::ClientConfig::clone(&ClientConfig::new().0);
+    let mut config = rustls::ClientConfig::clone(&ClientConfig::new().config);
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    ClientSession::new(&ClientConfig(Arc::new(config))).0
+    let config = ClientConfig {
+        config: Arc::new(config),
+        ..ClientConfig::new()
+    };
+    ClientSession::new(&config).0
 }
 
 /// A server that presents `resolver`'s key, with these protocols.

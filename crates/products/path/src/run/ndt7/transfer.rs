@@ -5,12 +5,12 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::Connection;
+use linerate_engine::{ClientLayer, Interrupts};
 use linerate_model::path::{LoadControl, LoadDecision, LoadSample, PathDirection};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::tcp_info::tcp_info;
-use linerate_sys::{clock, random, stream_io};
+use linerate_sys::{clock, random};
 use linerate_web::wire::client::{Handshake, TEXT_BYTES_MAX};
 use linerate_web::wire::frame::{self, FrameReader, Message, Opcode};
 use linerate_web::wire::measurement::Measurement;
@@ -26,6 +26,9 @@ const STEP: Duration = Duration::from_millis(100);
 /// Payload of a message of an upload.
 const MESSAGE_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 256 << 10;
+/// Plaintext of a record of TLS 1.3, and what it has besides (RFC 8446, section 5.2).
+const RECORD_BYTES: f64 = 16_384.0;
+const RECORD_HEAD_BYTES: f64 = 22.0;
 /// Calls before time and signals are read again.
 const CALLS: u32 = 16;
 /// Measurements that are kept: ten a second, while the protocol has four.
@@ -46,6 +49,7 @@ pub(super) struct Transferred {
 /// The connection of a test.
 pub(super) struct Transfer<'a> {
     connection: &'a Connection,
+    layer: &'a mut ClientLayer,
     is_up: bool,
     interrupts: &'a dyn Interrupts,
     reader: FrameReader,
@@ -64,7 +68,7 @@ pub(super) struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(
-        connection: &'a Connection,
+        (connection, layer): (&'a Connection, &'a mut ClientLayer),
         direction: PathDirection,
         interrupts: &'a dyn Interrupts,
     ) -> Self {
@@ -74,6 +78,7 @@ impl<'a> Transfer<'a> {
             .collect();
         Self {
             connection,
+            layer,
             is_up: direction == PathDirection::Up,
             interrupts,
             reader: FrameReader::of_server(TEXT_BYTES_MAX),
@@ -111,7 +116,9 @@ impl<'a> Transfer<'a> {
         let (handshake, request) = Handshake::new(test, authority, random::bytes());
         let end = Instant::now() + HANDSHAKE;
         // A new connection has room for a request.
-        stream_io::send(&self.connection.fd, &request).map_err(failed)?;
+        self.layer
+            .send(&self.connection.fd, &request)
+            .map_err(failed)?;
 
         let mut head = Vec::new();
         loop {
@@ -123,8 +130,7 @@ impl<'a> Transfer<'a> {
                 let reason = "the handshake was not answered".to_owned();
                 return Err(Ended::Failed(reason));
             }
-            self.wait_until(Interest::READ, end)?;
-            match stream_io::recv(&self.connection.fd, &mut self.buffer) {
+            match self.layer.recv(&self.connection.fd, &mut self.buffer) {
                 Ok(0) => {
                     let reason = "the server closed the connection".to_owned();
                     return Err(Ended::Failed(reason));
@@ -132,6 +138,7 @@ impl<'a> Transfer<'a> {
                 Ok(len) => head.extend_from_slice(self.buffer.get(..len).unwrap_or_default()),
                 Err(error) => {
                     self.on_error(error)?;
+                    self.wait_until(Interest::READ, end)?;
                 }
             }
         }
@@ -146,7 +153,11 @@ impl<'a> Transfer<'a> {
             info.and_then(|info| info.bytes_acked).unwrap_or(0)
         };
         let acked_before = acked();
-        let share = MESSAGE_BYTES as f64 / self.message.len() as f64;
+        let of_records = match self.layer.is_tls() {
+            true => RECORD_BYTES / (RECORD_BYTES + RECORD_HEAD_BYTES),
+            false => 1.0,
+        };
+        let share = MESSAGE_BYTES as f64 / self.message.len() as f64 * of_records;
         let sample = |down_bytes| LoadSample {
             at_ns: clock::as_ns(started.elapsed()),
             down_bytes,
@@ -186,7 +197,7 @@ impl<'a> Transfer<'a> {
                 has_moved = self.write()? | self.read()?;
             }
 
-            let is_writing = self.sent > 0 || !self.control.is_empty();
+            let is_writing = self.sent > 0 || !self.control.is_empty() || self.layer.has_unsent();
             if self.is_closing && !self.is_up && !is_writing {
                 return Ok(());
             }
@@ -208,10 +219,13 @@ impl<'a> Transfer<'a> {
         let is_control = self.sent == 0 && !self.control.is_empty();
         let bytes = match is_control {
             true => &self.control[..],
-            false if self.sent == 0 && (!self.is_up || self.is_closing) => return Ok(false),
+            false if self.sent == 0 && (!self.is_up || self.is_closing) => {
+                let flushed = self.layer.flush(&self.connection.fd);
+                return flushed.map_or_else(|error| self.on_error(error), |()| Ok(false));
+            }
             false => self.message.get(self.sent..).unwrap_or_default(),
         };
-        match stream_io::send(&self.connection.fd, bytes) {
+        match self.layer.send(&self.connection.fd, bytes) {
             Ok(len) if is_control => drop(self.control.drain(..len)),
             Ok(len) => self.sent = (self.sent + len) % self.message.len(),
             Err(error) => return self.on_error(error),
@@ -220,7 +234,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn read(&mut self) -> Result<bool, Ended> {
-        match stream_io::recv(&self.connection.fd, &mut self.buffer) {
+        match self.layer.recv(&self.connection.fd, &mut self.buffer) {
             Ok(0) => self.is_over = true,
             Ok(len) => {
                 let buffer = std::mem::take(&mut self.buffer);

@@ -13,7 +13,7 @@ use linerate_trust::{ClientConfig, random};
 use super::connect_race::{Connection, dial};
 use super::control::{Announcement, BUSY, NativeClient, Turn};
 use super::event_loop::EventLoop;
-use super::handshake::{exchange_cookies, handshake};
+use super::handshake::{self, exchange_cookies, handshake};
 use super::{IdentityDemand, Login, NativeError, Peer, Target, judge};
 use crate::interrupts::Interrupts;
 
@@ -171,9 +171,8 @@ fn native(
         remote: control,
         ..
     } = dialled;
-    let connection = handshake(fd, &config, events.interrupts)?;
-    let fingerprint = connection
-        .tls
+    let tls = handshake(&fd, &config, events.interrupts)?;
+    let fingerprint = tls
         .peer()
         .ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
     let mut identity = judge(demand, fingerprint, &target.to_string())?;
@@ -194,7 +193,7 @@ fn native(
         target.clone(),
         peer,
         config,
-        connection,
+        handshake::Connection { fd, tls },
         demand.token.clone(),
     );
     client.greet(login, announcement, on_turn, events)?;

@@ -11,6 +11,7 @@ use linerate_trust::{ClientConfig, ClientSession, random};
 use super::connect_race::{Connection as TcpConnection, dial_address};
 use super::{NativeError, Peer, Target};
 use crate::interrupts::Interrupts;
+use crate::layer::{ClientLayer, Layer};
 use crate::tls_stream::TlsStream;
 use crate::wait::{WaitError, if_ready, wait};
 
@@ -49,23 +50,40 @@ pub(super) fn exchange_cookies(
     }
 }
 
-pub(super) fn handshake(
-    fd: OwnedFd,
+/// Performs the handshake of TLS on a connection to a server of HTTP, which has a certificate.
+///
+/// # Errors
+/// [`NativeError::Identity`] where the server has no TLS, or not the one that is demanded; an
+/// interrupt, and no answer in time.
+pub fn secure(
+    connection: &TcpConnection,
     config: &ClientConfig,
     interrupts: &dyn Interrupts,
-) -> Result<Connection, NativeError> {
+) -> Result<ClientLayer, NativeError> {
+    match handshake(&connection.fd, config, interrupts) {
+        Ok(tls) => Ok(ClientLayer(Layer::Tls(Box::new(tls)))),
+        Err(NativeError::Protocol(text)) => Err(NativeError::Identity(text)),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn handshake(
+    fd: &OwnedFd,
+    config: &ClientConfig,
+    interrupts: &dyn Interrupts,
+) -> Result<TlsStream, NativeError> {
     let failed = |error: std::io::Error| NativeError::Protocol(format!("TLS handshake: {error}"));
     let mut tls = TlsStream::client(ClientSession::new(config));
     let end = Instant::now() + ANSWER_TIMEOUT;
 
-    if_ready(tls.flush(&fd)).map_err(failed)?;
+    if_ready(tls.flush(fd)).map_err(failed)?;
 
     while tls.is_handshaking() {
-        wait_readable(&fd, end, interrupts)?;
-        tls.receive(&fd).map_err(failed)?;
+        wait_readable(fd, end, interrupts)?;
+        tls.receive(fd).map_err(failed)?;
     }
 
-    Ok(Connection { fd, tls })
+    Ok(tls)
 }
 
 /// Connects to the same address again; the key is the same.
@@ -86,14 +104,17 @@ pub(super) fn reconnect(
         }
     }
 
-    let connection = handshake(dialled.fd, config, interrupts)?;
-    if connection.tls.peer() != Some(peer.fingerprint) {
+    let tls = handshake(&dialled.fd, config, interrupts)?;
+    if tls.peer() != Some(peer.fingerprint) {
         return Err(NativeError::Identity(
             "the server has another key than before".to_owned(),
         ));
     }
 
-    Ok(connection)
+    Ok(Connection {
+        fd: dialled.fd,
+        tls,
+    })
 }
 
 fn wait_readable(
