@@ -19,7 +19,7 @@ pub struct PathTest {
     pub ports: Option<PortRange>,
     /// The protocol is ndt7; without it the server's first bytes decide.
     pub is_ndt7: bool,
-    /// Certificates that are trusted where that is over TLS; `None` without TLS.
+    /// Certificates that are trusted with TLS; `None` without.
     pub ndt7_trust: Option<Trust>,
     /// Phases, time and data.
     pub spec: PathSpec,

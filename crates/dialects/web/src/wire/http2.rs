@@ -104,7 +104,7 @@ const INITIAL_WINDOW_SIZE: u8 = 4;
 
 /// Longest frame of both ends; a longer one would have to be agreed.
 const FRAME_BYTES_MAX: usize = 1 << 14;
-/// Streams at once, and requests of them that wait: a few octets stand for 8 KiB of a request.
+/// Streams at once, and requests of them that wait: a reference of one octet may be a field of 4 KiB.
 const STREAMS_MAX: u32 = 100;
 const REQUESTS_MAX: usize = 2;
 const DEFAULT_WINDOW: i64 = 65_535;

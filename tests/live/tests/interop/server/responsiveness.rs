@@ -84,7 +84,7 @@ fn loads_over_http2_are_tests_in_both_directions() {
     // curl stops at its time; the body has no end.
     let written = ["-o", "/dev/null", "-w", "%{size_download} %{http_version}"];
     let taken = curl(&certificate, &[&written[..], &[&url("large")]].concat());
-    let (octets, version) = taken.split_once(' ').expect("two figures");
+    let (octets, version) = taken.split_once(' ').expect("two values");
     assert!(
         version == "2" && octets.parse::<u64>().expect("a number") > 10_000_000,
         "{taken}"

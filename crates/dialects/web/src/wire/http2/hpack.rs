@@ -66,8 +66,8 @@ const CODE_BITS_MIN: usize = 5;
 const PADDING_BITS_MAX: usize = 7;
 
 impl Decoder {
-    /// Fields of a block, at most [`HEAD_BYTES_MAX`] octets of them: a reference of one octet stands
-    /// for a field of any length.
+    /// Fields of a block, at most [`HEAD_BYTES_MAX`] octets of them: a reference of one octet may be a
+    /// field of 4 KiB.
     pub(super) fn decode(&mut self, block: &[u8]) -> Result<Vec<Field>, Http2Error> {
         let (mut rest, mut fields, mut len) = (block, Vec::new(), 0);
         while let Some(first) = rest.first().copied() {
@@ -151,7 +151,7 @@ fn byte(rest: &mut &[u8]) -> Option<u8> {
     Some(*first)
 }
 
-/// An integer behind a prefix of so many bits (section 5.1).
+/// An integer with a prefix of `bits` bits (section 5.1).
 fn integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
     let mask = (1 << bits) - 1;
     let mut value = usize::from(byte(rest)?) & mask;
