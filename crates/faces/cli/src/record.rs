@@ -77,9 +77,10 @@ fn placed(store: Option<&str>, title: Option<String>, labels: Labels) -> RecordO
     RecordOptions::new(store, title.clone(), labels.clone()).unwrap_or_else(|error| {
         // A history that cannot be opened does not prevent the test.
         report(Some(format!("no record: {error}")));
-        let mut options = RecordOptions::default();
-        options.title = title;
-        options.labels = labels;
-        options
+        RecordOptions {
+            title,
+            labels,
+            ..RecordOptions::default()
+        }
     })
 }

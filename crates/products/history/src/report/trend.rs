@@ -144,9 +144,9 @@ fn changes(trend: &Trend, when: &dyn Fn(u64) -> String) -> Vec<Block> {
         if lines.is_empty() {
             blocks.push(Block::Remark(
                 "No difference of configuration is known.".to_owned(),
-            ))
+            ));
         } else {
-            blocks.push(Block::List(lines))
+            blocks.push(Block::List(lines));
         }
     }
 

@@ -69,9 +69,11 @@ impl Shape {
             .filter(|point| point.is_valid && point.medians.ok_per_s.is_some())
             .collect();
         let tolerance = tolerance(&valid);
-        let mut row = Row::default();
-        row.payload_bytes = payload_bytes;
-        row.tolerance = tolerance;
+        let mut row = Row {
+            payload_bytes,
+            tolerance,
+            ..Row::default()
+        };
 
         if let Some((best_per_s, knee)) = knee(&valid, tolerance) {
             row.best_per_s = Some(best_per_s);

@@ -50,11 +50,11 @@ pub(super) fn ranked(comparison: &Comparison) -> Vec<&Row> {
     let effect = |row: &Row| (row.judged.estimate - 1.0).abs();
 
     if rows.iter().all(|row| row.factors.is_empty()) {
-        rows.sort_by_key(|row| row.way == Way::Forward)
+        rows.sort_by_key(|row| row.way == Way::Forward);
     } else {
         rows.sort_by(|a, b| {
             (is_conclusion(b).cmp(&is_conclusion(a))).then(effect(b).total_cmp(&effect(a)))
-        })
+        });
     }
     rows
 }
