@@ -2,7 +2,7 @@
 
 use linerate_model::snapshot::Value;
 
-use super::EndpointObservation;
+use super::endpoint::EndpointObservation;
 use crate::timeline::{RunFacts, TestInterval, insert};
 
 /// The parts of an observation that are about a direction.

@@ -2,7 +2,7 @@
 
 use linerate_model::snapshot::{Snapshot, Value};
 
-use super::EndpointObservation;
+use super::endpoint::EndpointObservation;
 use crate::observed::Observed;
 use crate::runs;
 use crate::timeline::{RunFacts, insert};

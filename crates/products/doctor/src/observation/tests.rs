@@ -1,5 +1,5 @@
 use super::*;
-use crate::period::Delta;
+use crate::period::{Delta, Period};
 use linerate_model::snapshot::{Source, Value};
 
 fn observation(run: &[(&str, Value)], counters: &[(&str, u64)]) -> EndpointObservation {
