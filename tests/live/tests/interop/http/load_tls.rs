@@ -56,13 +56,13 @@ fn timed_the_server_counts_what_the_generator_counts() {
         ("ssl http2", &["-k", "--verify"], "/100k", ("1.1", "1.3")),
         (
             "ssl http2",
-            &["-k", "--h2", "-m", "2", "--rate", "400"],
+            &["-k", "--h2", "-m", "2", "--rate", "100"],
             "/1k",
             ("2", "1.3"),
         ),
         (
             "ssl http2",
-            &["-k", "--rate", "400", "--arrival", "poisson"],
+            &["-k", "--rate", "100", "--arrival", "poisson"],
             "/1k",
             ("1.1", "1.3"),
         ),
@@ -95,12 +95,12 @@ fn timed_payload_is_what_the_bodies_had_and_an_open_loop_sends_what_is_due() {
     let server = nginx();
     let load = HttpLoad::run(
         &server.url("/10k"),
-        &[&SHORT[..], &["-k", "--h2", "-m", "4", "--rate", "1000"]].concat(),
+        &[&SHORT[..], &["-k", "--h2", "-m", "4", "--rate", "300"]].concat(),
     );
     load.expect_all_well().expect_all_open(4);
-    assert_eq!(load.number("requests"), 500, "{load:?}");
-    assert_eq!(load.number("payload_bytes"), 500 * 10_240, "{load:?}");
-    assert_eq!(load.number("service/n"), 500, "{load:?}");
+    assert_eq!(load.number("requests"), 150, "{load:?}");
+    assert_eq!(load.number("payload_bytes"), 150 * 10_240, "{load:?}");
+    assert_eq!(load.number("service/n"), 150, "{load:?}");
 }
 
 /// nginx passes the bodies on to a server of ours, which counts their bytes.

@@ -12,6 +12,8 @@ use serde_json::Value;
 const GOODPUT_BPS: f64 = 95.64e6;
 const PROBES_BPS: f64 = 0.6e6;
 const TOLERANCE_BPS: f64 = 0.5e6;
+/// A shaper on a machine that pauses for longer than a burst loses the rate of the pause.
+const SHORTFALL_BPS: f64 = 3e6;
 
 /// A sender whose own host shapes has little in the queue, and on a busy machine comes too late for
 /// some milliseconds; bursts of 10 ms make up for them.
@@ -30,7 +32,7 @@ fn check_rates(report: &Value) {
     for (kind, rate) in [("down", "down_bps"), ("up", "up_bps")] {
         let phase = load(report, kind);
         let found = phase[rate].as_f64().expect("a rate");
-        let expected = GOODPUT_BPS - PROBES_BPS - TOLERANCE_BPS..GOODPUT_BPS + TOLERANCE_BPS;
+        let expected = GOODPUT_BPS - PROBES_BPS - SHORTFALL_BPS..GOODPUT_BPS + TOLERANCE_BPS;
         assert!(expected.contains(&found), "{kind}: {found}: {phase:#}");
 
         let busiest = phase["cpu_cores"]
