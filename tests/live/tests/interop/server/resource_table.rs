@@ -52,7 +52,7 @@ const KINDS: [Kind; 12] = [
         Iperf2::Original.client(bench.iperf2_port, "-u -P 4 -b 10M -t 2")
     }),
     ("loads and probes", |bench| {
-        bench.native(&["--profile", "quick", "--time", "1"])
+        bench.native(&["--profile", "quick", "--time", "2"])
     }),
     ("both directions", |bench| {
         bench.native(&["--only", "both", "--time", "2", "--streams", "8"])
