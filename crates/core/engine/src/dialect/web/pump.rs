@@ -265,8 +265,12 @@ impl WebPump {
 
     /// Payload is what the test sends: a client may send some during a download as well.
     fn count_received(&mut self, len: usize, payload: u64) {
-        let counted = if self.payload.is_none() { payload } else { 0 };
-        self.counters.add(counted, 1);
+        let mut counted = 0;
+        if self.payload.is_none() && payload > 0 {
+            counted = payload;
+            self.counters.add(payload, 1);
+        }
+
         self.other_bytes += (len as u64).saturating_sub(counted);
     }
 
