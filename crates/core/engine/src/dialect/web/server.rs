@@ -247,9 +247,10 @@ impl WebServer {
             },
             ("GET", None) if is_status => Some(self.status_of(id, &request)),
             (_, None) if connection.http2.is_some() && responsiveness::load(&request).is_some() => {
-                match self.policy.any_origin || request.is_same_origin() {
-                    true => self.admit(id, request, server),
-                    false => Some(response::line(FOREIGN.0, FOREIGN.1)),
+                if self.policy.any_origin || request.is_same_origin() {
+                    self.admit(id, request, server)
+                } else {
+                    Some(response::line(FOREIGN.0, FOREIGN.1))
                 }
             }
             ("GET", None) => {
@@ -563,9 +564,10 @@ impl WebServer {
 
 /// Bounds of a session: a client that announces nothing is kept within the limits instead of refused.
 fn bounds(limits: &ServerLimits, is_responsiveness: bool) -> Bounds {
-    let (duration, streams_max) = match is_responsiveness {
-        true => (RESPONSIVENESS_DURATION, RESPONSIVENESS_STREAMS_MAX),
-        false => (DURATION, STREAMS_MAX),
+    let (duration, streams_max) = if is_responsiveness {
+        (RESPONSIVENESS_DURATION, RESPONSIVENESS_STREAMS_MAX)
+    } else {
+        (DURATION, STREAMS_MAX)
     };
     let limits = [&limits.server, &limits.address];
     let durations = limits.iter().filter_map(|limits| limits.duration);

@@ -121,10 +121,12 @@ impl Session {
         local: &LocalOptions,
         server: &mut ServerContext<'_>,
     ) -> Result<bool, Failure> {
-        let direction = match opening.is_download {
-            _ if self.bounds.is_responsiveness => Direction::Bidirectional,
-            true => Direction::Reverse,
-            false => Direction::Forward,
+        let direction = if self.bounds.is_responsiveness {
+            Direction::Bidirectional
+        } else if opening.is_download {
+            Direction::Reverse
+        } else {
+            Direction::Forward
         };
         if self
             .load
@@ -133,9 +135,10 @@ impl Session {
         {
             self.end_load(server);
         }
-        let most = match self.bounds.is_responsiveness {
-            true => self.bounds.streams as usize,
-            false => CONNECTIONS_MAX,
+        let most = if self.bounds.is_responsiveness {
+            self.bounds.streams as usize
+        } else {
+            CONNECTIONS_MAX
         };
         let full = self.load.as_ref().is_some_and(|load| load.len() >= most);
         if full {
