@@ -8,12 +8,22 @@ use linerate_interop::namespaces::{CLIENT_PORT, Net, SERVER, inside};
 use linerate_interop::{NativeHost, Service, TIMEOUT, wait_until};
 use serde_json::Value;
 
-const WORDS: [&str; 6] = ["--json", "--only", "idle,down", "--time", "5", "--native"];
+/// BBR overflows this queue at its start, and what it loses there differs from test to test.
+const WORDS: [&str; 8] = [
+    "--json",
+    "--only",
+    "idle,down",
+    "--time",
+    "5",
+    "--native",
+    "--congestion",
+    "cubic",
+];
 
 fn down_bps(report: &Value) -> f64 {
     report["phases"][0]["down_bps"]
         .as_f64()
-        .unwrap_or_else(|| panic!("no rate: {report:#}"))
+        .unwrap_or_else(|| panic!("no rate: {report}"))
 }
 
 /// Port of the client's end of the control connection of its newest test.
@@ -47,12 +57,12 @@ fn tested(client: &NativeHost, service: &Service, tests: usize, cut: impl FnOnce
 fn test_continues_over_a_new_control_connection() {
     let Some(net) = Net::routed() else { return };
     net.in_middle(&format!(
-        "tc qdisc add dev {CLIENT_PORT} root tbf rate 100mbit burst 32kB limit 1250000"
+        "tc qdisc add dev {CLIENT_PORT} root tbf rate 100mbit burst 128kB limit 1250000"
     ));
     let (client, server) = NativeHost::both(&net);
     let service = server.serve(&[]);
     let whole = tested(&client, &service, 1, |_| ());
-    assert_eq!(whole["resumed"], 0, "{whole:#}");
+    assert_eq!(whole["resumed"], 0, "{whole}");
 
     let by_router = tested(&client, &service, 2, |port| {
         let reset = "reject with tcp reset";
@@ -75,9 +85,10 @@ fn test_continues_over_a_new_control_connection() {
         assert_eq!(
             (&cut["state"], &cut["resumed"]),
             (&"complete".into(), &1.into()),
-            "{cut:#}"
+            "{cut}"
         );
+        // A load that stopped at the cut would lose more than half. Pauses of the machine lost 7 %.
         let ratio = down_bps(&cut) / down_bps(&whole);
-        assert!((ratio - 1.0).abs() <= 0.01, "{ratio}: {cut:#}");
+        assert!((0.8..1.2).contains(&ratio), "{ratio}: {cut}");
     }
 }
