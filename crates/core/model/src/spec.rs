@@ -309,6 +309,23 @@ pub enum Payload {
     Repeating,
 }
 
+impl Payload {
+    /// Fills a block with [`Payload::Repeating`]. Each copy is as long as what is filled: byte by
+    /// byte, requests for blocks of 4 MiB took 80 % of the CPU of a server under attack.
+    pub fn fill_repeating(block: &mut [u8]) {
+        for (byte, digit) in block.iter_mut().zip(b'0'..=b'9') {
+            *byte = digit;
+        }
+
+        let mut filled = 10;
+        while filled < block.len() {
+            let copied = filled.min(block.len() - filled);
+            block.copy_within(..copied, filled);
+            filled += copied;
+        }
+    }
+}
+
 /// UDP specifics.
 #[stored(Default, Eq)]
 pub struct UdpOptions {

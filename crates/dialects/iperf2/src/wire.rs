@@ -65,11 +65,3 @@ pub(crate) fn take(input: &mut &[u8], into: &mut Vec<u8>, len: usize) {
     into.extend_from_slice(taken);
     *input = rest;
 }
-
-/// Fills `bytes` with the digits that real peers send, beginning with `0` at the start of the
-/// slice.
-pub fn fill_pattern(bytes: &mut [u8]) {
-    for (byte, digit) in bytes.iter_mut().zip((b'0'..=b'9').cycle()) {
-        *byte = digit;
-    }
-}

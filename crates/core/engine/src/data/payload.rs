@@ -17,10 +17,7 @@ use crate::random::Sequence;
 pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
     let mut block = PageBuffer::zeroed(len)?;
     match payload {
-        Payload::Repeating => block
-            .iter_mut()
-            .zip((b'0'..=b'9').cycle())
-            .for_each(|(byte, digit)| *byte = digit),
+        Payload::Repeating => Payload::fill_repeating(&mut block),
         _ => fill_random(&mut block),
     }
 
@@ -61,8 +58,11 @@ mod tests {
 
     #[test]
     fn repeating_payload_counts_up() {
-        let block = block(Payload::Repeating, 12).expect("memory");
-        assert_eq!(&block[..], b"012345678901");
+        for len in [0, 9, 10, 12, 4096] {
+            let block = block(Payload::Repeating, len).expect("memory");
+            let expected: Vec<u8> = (b'0'..=b'9').cycle().take(len).collect();
+            assert_eq!(&block[..], expected);
+        }
     }
 
     #[test]

@@ -5,10 +5,11 @@ mod machines;
 
 use std::time::Duration;
 
+use linerate_model::spec::Payload;
 use thiserror::Error;
 
 use crate::wire::stamp::Timestamp;
-use crate::wire::{fill_pattern, half, put_half, put_word, word};
+use crate::wire::{half, put_half, put_word, word};
 
 pub use machines::{Reply, Requester, Responder, RoundTrip};
 
@@ -148,7 +149,7 @@ impl BounceHead {
         let mut bytes = vec![0; len.min(MESSAGE_LEN_MAX) as usize];
         // The word at 60 is part of the digits unless a reply size is named.
         if let Some(tail) = bytes.get_mut(60..) {
-            fill_pattern(tail);
+            Payload::fill_repeating(tail);
         }
 
         self.write(&mut bytes);

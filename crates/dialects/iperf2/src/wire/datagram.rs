@@ -1,5 +1,7 @@
 //! The head of every datagram: number, time, and in the first one the header of its flow.
 
+use linerate_model::spec::Payload;
+
 use crate::wire::header::{Header, parse_udp};
 use crate::wire::stamp::Timestamp;
 use crate::wire::{put_word, word};
@@ -61,7 +63,7 @@ impl DatagramHead {
 /// with the header over their beginning.
 pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {
     let mut datagram = vec![0; datagram_bytes];
-    crate::wire::fill_pattern(&mut datagram);
+    Payload::fill_repeating(&mut datagram);
 
     if let Some(header) = header {
         let header = header.emit_udp();

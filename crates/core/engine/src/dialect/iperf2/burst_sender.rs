@@ -9,6 +9,7 @@ use linerate_iperf2::wire::Timestamp;
 use linerate_iperf2::wire::burst::{BURST_HEAD_LEN, BurstHead};
 use linerate_model::TestSpec;
 use linerate_model::metrics::{FrameCounts, HistogramKind, WriteCounts};
+use linerate_model::spec::Payload;
 use linerate_model::workload::Shape;
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{OsError, PageBuffer, clock, stream_io};
@@ -83,7 +84,7 @@ impl ShapedSender {
         let workload = &spec.workload;
         let block_len = (spec.block_len_bytes as usize).max(1);
         let mut block = PageBuffer::zeroed(block_len)?;
-        linerate_iperf2::wire::fill_pattern(&mut block);
+        Payload::fill_repeating(&mut block);
 
         let is_on_grid = matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         stats.update(|samples| {
@@ -202,7 +203,7 @@ impl ShapedSender {
         if self.has_heads && offset < BURST_HEAD_LEN && self.burst.written >= BURST_HEAD_LEN {
             // The head is in the first block only.
             let len = self.block.len().min(BURST_HEAD_LEN);
-            linerate_iperf2::wire::fill_pattern(&mut self.block[..len]);
+            Payload::fill_repeating(&mut self.block[..len]);
         }
 
         if self.burst.written.is_multiple_of(self.block.len()) || self.burst.written >= size {
