@@ -14,6 +14,7 @@
 // `linerate-boundary`. Every other crate of the workspace is free of `unsafe`.
 #![allow(unsafe_code)]
 
+pub mod caps;
 pub mod errno;
 pub mod error;
 pub mod file_access;
@@ -56,11 +57,10 @@ pub use processes::{
 };
 #[cfg(target_os = "linux")]
 pub use sockets::{
-    caps, icmp, icmp_quote, mptcp, sendfile_source, socket, sockopt, stream_io, tcp_info, udp,
-    zerocopy,
+    icmp, icmp_quote, mptcp, sendfile_source, socket, sockopt, stream_io, tcp_info, udp, zerocopy,
 };
 
 #[cfg(not(target_os = "linux"))]
 mod other_system;
 #[cfg(not(target_os = "linux"))]
-pub use other_system::{caps, privileges, process};
+pub use other_system::{privileges, process};

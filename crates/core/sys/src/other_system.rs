@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io;
 
+use crate::caps::Capabilities;
+
 /// The error of what only Linux can do.
 fn not_here() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "not on this system")
@@ -13,34 +15,9 @@ pub(crate) fn magic(_file: File) -> io::Result<i64> {
     Err(not_here())
 }
 
-/// Capabilities of this kernel.
-pub mod caps {
-    /// What is tested by sockets of Linux: nothing here.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-    pub struct Capabilities {
-        /// Segmentation offload of UDP.
-        pub udp_gso: bool,
-        /// Receive offload of UDP.
-        pub udp_gro: bool,
-        /// Multipath TCP.
-        pub mptcp: bool,
-        /// SCTP.
-        pub sctp: bool,
-    }
-
-    impl Capabilities {
-        /// No capability.
-        pub fn probe() -> &'static Self {
-            const {
-                &Self {
-                    udp_gso: false,
-                    udp_gro: false,
-                    mptcp: false,
-                    sctp: false,
-                }
-            }
-        }
-    }
+/// What sockets of Linux would tell: nothing here.
+pub(crate) fn capabilities() -> Capabilities {
+    Capabilities::default()
 }
 
 /// Users.
