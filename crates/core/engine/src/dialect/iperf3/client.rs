@@ -23,19 +23,19 @@ use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Epoll, Interest};
 use linerate_sys::{clock, cpu, sockopt};
 
-use crate::data::run::{RunEvent, RunSettings, TestRun};
+use crate::data::run::{RunEvent, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
 use crate::dialect::iperf3::error::failed;
-use crate::dialect::iperf3::{keepalive, udp_headers};
+use crate::dialect::iperf3::keepalive;
 use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::measure::overflow;
-use crate::reporter::{Reporter, test_header};
+use crate::reporter::Reporter;
 use crate::wait::time_until;
 pub use connect::{Established, Handshake};
 use ending::Ending;
 use load_controller::LoadController;
-use setup::{check_file, choose_block_len, greet, offer, token};
+use setup::{check_file, choose_block_len, greet, header, offer, run_settings, token};
 
 /// Result of a test.
 #[derive(Debug)]
@@ -162,24 +162,8 @@ impl<'a> Client<'a> {
 
         let started_at_unix_ms = clock::unix_ms();
         let mut spec = spec.clone();
-        let (connection, greeting) = match (options.established, spec.ports) {
-            (Some(established), _) => {
-                let Established {
-                    fd,
-                    cookie,
-                    received,
-                } = established;
-                (connect::take_over(&spec, fd)?, Some((cookie, received)))
-            }
-            (None, Some(ports)) => {
-                let (connection, greeting) = connect::first_free(ports, &mut spec, interrupts)?;
-                if let Some(remark) = ports.remark(spec.local.port) {
-                    reporter.emit(&Event::Warning(remark));
-                }
-                (connection, Some(greeting))
-            }
-            (None, None) => (connect::control(&spec, interrupts)?, None),
-        };
+        let (connection, greeting) =
+            connect::open(options.established, &mut spec, reporter, interrupts)?;
 
         // After the connection, in the order of iperf3: an unreachable server is reported before an
         // unreadable file.
@@ -211,34 +195,15 @@ impl<'a> Client<'a> {
         };
         reporter.emit(&Event::ControlConnected(connected.clone()));
 
-        let mut header = test_header(
-            Endpoint::Client,
-            spec.host.clone(),
-            spec.local.port,
-            &spec.test,
-            &spec.local,
-        );
-        header.cookie = cookie.to_string();
-        header.started_at_unix_ms = started_at_unix_ms;
-        header.control_mss_bytes = mss_bytes;
-
-        let settings = RunSettings {
-            spec: spec.test.clone(),
-            local: spec.local.clone(),
-            decides_end: true,
-            measures_cpu: spec.test.want_peer_facts,
-            datagrams: Some(udp_headers::FORMAT),
-            ..RunSettings::default()
-        };
         Ok(Self {
+            header: header(&spec, &cookie, started_at_unix_ms, mss_bytes),
+            run: TestRun::new(run_settings(&spec)).map_err(failed(ErrorCode::InitTest))?,
             spec,
             interrupts,
             machine,
             control,
             cookie,
             connected,
-            header,
-            run: TestRun::new(settings).map_err(failed(ErrorCode::InitTest))?,
             epoll: Epoll::new().map_err(failed(ErrorCode::InitTest))?,
             ending: None,
             summary: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_iperf3::wire::{Cookie, ErrorCode, State};
 use linerate_model::spec::{BindSpec, ClientSpec};
-use linerate_model::{Failure, FailureKind, PortRange};
+use linerate_model::{Event, Failure, FailureKind, PortRange};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::Interest;
 use linerate_sys::socket::{self, Family, Protocol, ResolveError};
@@ -16,6 +16,7 @@ use crate::dialect::iperf3::control_connection;
 use crate::dialect::iperf3::error::failed;
 use crate::error::EngineError;
 use crate::interrupts::Interrupts;
+use crate::reporter::Reporter;
 use crate::wait::{WaitError, connect, family, wait};
 
 /// A control connection on which a server has received the cookie of a test.
@@ -47,8 +48,38 @@ pub struct Handshake {
     pub established_ns: u64,
 }
 
-/// Takes over a connection that exists.
-pub(super) fn take_over(spec: &ClientSpec, fd: OwnedFd) -> Result<Connection, Failure> {
+/// A cookie that the server received, and its bytes since then, as far as they were read.
+pub(super) type Greeting = (Cookie, Vec<u8>);
+
+/// The control connection of a test: one that exists, the first of a range of ports that is free,
+/// or a new one, without a cookie yet.
+pub(super) fn open(
+    established: Option<Established>,
+    spec: &mut ClientSpec,
+    reporter: &mut Reporter<'_>,
+    interrupts: &dyn Interrupts,
+) -> Result<(Connection, Option<Greeting>), Failure> {
+    if let Some(Established {
+        fd,
+        cookie,
+        received,
+    }) = established
+    {
+        return Ok((take_over(spec, fd)?, Some((cookie, received))));
+    }
+
+    let Some(ports) = spec.ports else {
+        return Ok((control(spec, interrupts)?, None));
+    };
+    let (connection, greeting) = first_free(ports, spec, interrupts)?;
+    if let Some(remark) = ports.remark(spec.local.port) {
+        reporter.emit(&Event::Warning(remark));
+    }
+
+    Ok((connection, Some(greeting)))
+}
+
+fn take_over(spec: &ClientSpec, fd: OwnedFd) -> Result<Connection, Failure> {
     let fail = failed(ErrorCode::Connect);
     control_connection::prepare(&fd, &spec.local)?;
     let local = socket::local_addr(&fd).map_err(&fail)?;
@@ -93,11 +124,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects to the first port of a range whose server is not busy, and sends the cookie. The port
 /// is then that of `spec`. Returns with the connection what [`Established`] adds to it.
-pub(super) fn first_free(
+fn first_free(
     ports: PortRange,
     spec: &mut ClientSpec,
     interrupts: &dyn Interrupts,
-) -> Result<(Connection, (Cookie, Vec<u8>)), Failure> {
+) -> Result<(Connection, Greeting), Failure> {
     let attempt = |port, _| {
         spec.local.port = port;
         introduced(spec, interrupts)
@@ -118,7 +149,7 @@ pub(super) fn first_free(
 fn introduced(
     spec: &ClientSpec,
     interrupts: &dyn Interrupts,
-) -> Result<(Connection, (Cookie, Vec<u8>)), Unconnected> {
+) -> Result<(Connection, Greeting), Unconnected> {
     let connection = control(spec, interrupts)?;
     let cookie = Cookie::from_random(random::bytes());
     stream_io::send(&connection.fd, &cookie.wire())
@@ -147,10 +178,7 @@ fn introduced(
 }
 
 /// Opens the control connection to the first address of the server that answers.
-pub(super) fn control(
-    spec: &ClientSpec,
-    interrupts: &dyn Interrupts,
-) -> Result<Connection, Unconnected> {
+fn control(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<Connection, Unconnected> {
     let addresses = socket::resolve(
         &spec.host,
         spec.local.port,

@@ -4,15 +4,18 @@ use std::time::Instant;
 
 use linerate_iperf3::wire::client::{Client as Machine, ClientAction, ClientSetup};
 use linerate_iperf3::wire::{Cookie, ErrorCode, Params, auth};
+use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::spec::{ClientSpec, Segmentation};
 use linerate_model::{Direction, Event, Failure, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::{clock, random};
 
 use crate::data::files;
+use crate::data::run::RunSettings;
 use crate::dialect::iperf3::control_connection::ControlConnection;
 use crate::dialect::iperf3::error::failed;
-use crate::reporter::Reporter;
+use crate::dialect::iperf3::udp_headers;
+use crate::reporter::{Reporter, test_header};
 
 /// The parameters for the server.
 pub(super) fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetup {
@@ -111,6 +114,38 @@ pub(super) fn check_file(spec: &ClientSpec) -> Result<(), Failure> {
             source.map_err(failed(ErrorCode::File))
         }
         _ => Ok(()),
+    }
+}
+
+/// Header of the report.
+pub(super) fn header(
+    spec: &ClientSpec,
+    cookie: &Cookie,
+    started_at_unix_ms: u64,
+    mss_bytes: Option<u32>,
+) -> TestHeader {
+    let mut header = test_header(
+        Endpoint::Client,
+        spec.host.clone(),
+        spec.local.port,
+        &spec.test,
+        &spec.local,
+    );
+    header.cookie = cookie.to_string();
+    header.started_at_unix_ms = started_at_unix_ms;
+    header.control_mss_bytes = mss_bytes;
+
+    header
+}
+
+pub(super) fn run_settings(spec: &ClientSpec) -> RunSettings {
+    RunSettings {
+        spec: spec.test.clone(),
+        local: spec.local.clone(),
+        decides_end: true,
+        measures_cpu: spec.test.want_peer_facts,
+        datagrams: Some(udp_headers::FORMAT),
+        ..RunSettings::default()
     }
 }
 
