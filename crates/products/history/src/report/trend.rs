@@ -1,11 +1,11 @@
 //! A measure over the runs of a path: what changed, when, and what changed in the configuration
 //! then.
 
+mod chart;
+
 use linerate_document::blocks::{Block, Document};
-use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
 use linerate_document::frame::{Badge, Card, Head};
 use linerate_document::number::counted;
-use linerate_document::plot::Plot;
 use linerate_document::record::RunPage;
 use linerate_document::style::Style;
 use linerate_document::table::Table;
@@ -25,7 +25,6 @@ const NAME: &str = "linerate trend";
 const RUNS_SHOWN: usize = 20;
 /// Differences of configuration of a change.
 const CHANGES_SHOWN: usize = 8;
-const DAY_MS: f64 = 86_400_000.0;
 
 /// The trend as text; `when` gives a time in ms since 1970 as text.
 pub fn text(trend: &Trend, when: &dyn Fn(u64) -> String, style: Style) -> String {
@@ -39,7 +38,7 @@ pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
             .into_iter()
             .flatten()
     };
-    let mut blocks: Vec<Block> = trends().filter_map(chart).map(Block::Plot).collect();
+    let mut blocks: Vec<Block> = trends().filter_map(chart::chart).map(Block::Plot).collect();
     blocks.extend(trends().flat_map(|trend| changes(trend, when)));
 
     let page = RunPage {
@@ -220,93 +219,6 @@ fn effect(trend: &Trend, change: &TrendChange) -> String {
         unit.text(change.before),
         unit.text(change.after)
     )
-}
-
-/// The runs over the time before the last one, and the median of each stretch between two changes.
-fn chart(trend: &Trend) -> Option<Plot> {
-    let info = trend.measure.info();
-    let last_ms = trend.runs.last()?.started_unix_ms as f64;
-    let span_ms = last_ms - trend.runs.first()?.started_unix_ms as f64;
-    let (unit_ms, unit) = match span_ms / DAY_MS {
-        days if days > 2.0 => (DAY_MS, "d"),
-        days if days * 24.0 > 2.0 => (DAY_MS / 24.0, "h"),
-        _ => (DAY_MS / 1440.0, "min"),
-    };
-    // The last run is at 0, and the earlier ones are on its left.
-    let place = |at: usize| (trend.runs[at].started_unix_ms as f64 - last_ms) / unit_ms;
-    let known = || (0..trend.runs.len()).filter_map(|at| Some((at, trend.runs[at].value?)));
-
-    let mut series = vec![Series::new(
-        "run",
-        LineStyle::Dots,
-        0,
-        known().map(|(at, y)| Point::new(place(at), y)),
-    )];
-    // A run without a result has no value: its dot lies at the lowest one.
-    let low = known()
-        .map(|(_, value)| value)
-        .fold(f64::INFINITY, f64::min);
-    let failed = (0..trend.runs.len()).filter(|at| trend.runs[*at].value.is_none());
-
-    series.push(Series::new(
-        "no result",
-        LineStyle::Dots,
-        1,
-        failed.map(|at| Point::new(place(at), low)),
-    ));
-    let ends: Vec<usize> = [0]
-        .into_iter()
-        .chain(trend.changes.iter().map(|change| change.at))
-        .collect();
-    for (number, from) in ends.iter().enumerate() {
-        let to = ends.get(number + 1).copied().unwrap_or(trend.runs.len());
-        let values: Vec<f64> = known()
-            .filter(|(at, _)| (*from..to).contains(at))
-            .map(|(_, value)| value)
-            .collect();
-        let middle = median(&values)?;
-        let line = [*from, to - 1].map(|at| Point::new(place(at), middle));
-        // One name is enough for all stretches.
-        let name = if to == trend.runs.len() { "median" } else { "" };
-        series.push(Series::new(name, LineStyle::Limit, 0, line));
-    }
-
-    let flag = |change: &TrendChange| {
-        let size = compare::effect(change.is_ratio, change.effect, info.unit);
-        let configuration = change.configuration.first();
-        let key =
-            configuration.map_or_else(String::new, |change| format!(", {}", change.difference.key));
-        Point {
-            label: Some(format!("{size}{key}")),
-            is_marked: true,
-            ..Point::new(place(change.at), change.after)
-        }
-    };
-    if !trend.changes.is_empty() {
-        let flags = trend.changes.iter().map(flag);
-        series.push(Series::new("change", LineStyle::Dots, 4, flags));
-    }
-
-    let x = Axis::linear("time before the last run", move |time| {
-        format!("{} {unit}", (time * 1e3).round() / 1e3)
-    });
-    let y = Axis::linear(info.words(), move |value| info.unit.text(value));
-    // One run has no span of time: its axis is a minute long.
-    let start = if span_ms > 0.0 { place(0) } else { -1.0 };
-    let chart = Chart::new(x.between(start, 0.0), y, 300, series).checked()?;
-    let note = format!(
-        "{}; dashed: median between two changes",
-        counted(trend.runs.len(), "run")
-    );
-    let way = trend.way.and_then(Way::words);
-    let title = way.map_or_else(|| "Trend".to_owned(), |way| format!("Trend, {way}"));
-
-    Some(Plot {
-        title,
-        key: "",
-        note,
-        charts: vec![chart],
-    })
 }
 
 #[cfg(test)]
