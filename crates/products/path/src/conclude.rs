@@ -33,6 +33,7 @@ pub use clock::{Clock, ClockFacts};
 pub use delays::round_trips;
 pub use load::goodput_bps;
 pub use loss::loss_by_place;
+pub(crate) use loss::network_and_uncounted;
 pub use samples::samples;
 pub use unmeasured::{is_partial, unmeasured};
 

@@ -118,7 +118,7 @@ pub struct ConcurrentProbes {
 }
 
 /// Datagrams of one direction by the place where they were lost. The parts add up to what is
-/// missing.
+/// missing. A place without a counter is absent, and its losses are among those of `network`.
 #[stored(Default, Eq)]
 pub struct LossByPlace {
     /// Datagrams that the program handed to its kernel.
@@ -126,14 +126,17 @@ pub struct LossByPlace {
     /// Distinct datagrams that arrived.
     pub received: u64,
     /// Dropped by the sending host: send errors and its own queue.
-    pub sender: u64,
-    /// Dropped between the hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<u64>,
+    /// Dropped between the hosts, or at a place without a counter.
     pub network: u64,
     /// Dropped by the receiving host before a socket: NIC and packet backlog. Shared counters: at
     /// most this many.
-    pub nic: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic: Option<u64>,
     /// Dropped for lack of room in the receiving socket.
-    pub socket: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<u64>,
     /// Places whose count is exact and not a bound: `sender`, `network`, `nic`, `socket`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exact: Vec<String>,

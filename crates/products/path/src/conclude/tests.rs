@@ -579,7 +579,7 @@ fn datagrams_have_their_rate_with_headers_and_their_losses_by_place() {
     assert_eq!((up.sent_bps, up.received_bps), (9_267_200.0, 9_081_856.0));
     assert_eq!(
         (up.loss.network, up.loss.socket, up.reordered_share),
-        (10, 6, 0.125)
+        (10, Some(6), 0.125)
     );
     paced
         .remote

@@ -5,6 +5,7 @@ use linerate_model::numbers::rate;
 use linerate_model::path::{Datagrams, Delay, LossByPlace, PhaseKind, RateLadder, Transactions};
 
 use super::wording;
+use crate::conclude::network_and_uncounted;
 
 /// Rate, loss and its place, reordering and jitter of one direction.
 pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
@@ -64,9 +65,13 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     );
     let line = format!("{}: {}", head.trim_start(), parts.join(", "));
 
-    let places = (lost > 0).then(|| places(loss).map(|(_, text)| text).join(", "));
-    let places = places.map(|places| format!("lost by place: {places}"));
-    std::iter::once(line).chain(places).collect()
+    let mut lines = vec![line];
+    let places: Vec<String> = places(loss).into_iter().map(|(_, text)| text).collect();
+    if lost > 0 && !places.is_empty() {
+        lines.push(format!("lost by place: {}", places.join(", ")));
+    }
+
+    lines
 }
 
 /// `datagrams down: 121 of 4121 (2.94 %), network at least 90, receive socket 20`: loss alone, and
@@ -102,19 +107,31 @@ fn median_and_p99(name: &str, delay: Option<Delay>) -> Option<String> {
     Some(format!("{name} {known}"))
 }
 
-/// `sending host 0`, `network at least 10`, ...: each place with what it lost.
-fn places(loss: &LossByPlace) -> [(u64, String); 4] {
-    let place = |name: &str, words: &str, bound: &str, count: u64| {
+/// `sending host 0`, `network at least 10`, ...: each place that has a counter, with what it lost,
+/// and the network. Nothing where no place has one.
+fn places(loss: &LossByPlace) -> Vec<(u64, String)> {
+    let counted = [loss.sender, loss.nic, loss.socket];
+    if counted == [None; 3] {
+        return Vec::new();
+    }
+
+    let place = |name: &str, words: &str, bound: &str, count: Option<u64>| {
+        let count = count?;
         let bound = if count == 0 || loss.exact.iter().any(|exact| exact == name) {
             ""
         } else {
             bound
         };
-        (count, format!("{words} {bound}{count}"))
+        Some((count, format!("{words} {bound}{count}")))
     };
-    [
+    let network = network_and_uncounted(loss);
+    // A counter that other traffic shares may hold its drops, which then are not the network's.
+    let is_bound = counted.into_iter().flatten().any(|count| count > 0);
+    let network_bound = if is_bound { "at least " } else { "" };
+
+    let places = [
         place("sender", "sending host", "at most ", loss.sender),
-        place("network", "network", "at least ", loss.network),
+        place("network", &network, network_bound, Some(loss.network)),
         place(
             "nic",
             "receiving host before the socket",
@@ -122,7 +139,8 @@ fn places(loss: &LossByPlace) -> [(u64, String); 4] {
             loss.nic,
         ),
         place("socket", "receive socket", "at most ", loss.socket),
-    ]
+    ];
+    places.into_iter().flatten().collect()
 }
 
 /// `rr, 64 flows: 121,000/s, p50 510 us, p99 900 us`

@@ -5,8 +5,8 @@ use linerate_document::{Glyphs, record};
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::{MeasureName, of_path};
 use linerate_model::path::{
-    Delay, Dialect, FinishedPhase, LoadSample, PathReport, PathState, PhaseKind, ProbeKind,
-    SizeSignal, absent,
+    Delay, Dialect, FinishedPhase, LoadSample, LossByPlace, PathReport, PathState, PhaseKind,
+    ProbeKind, SizeSignal, absent,
 };
 use linerate_model::record::{RunRecord, Way};
 use serde_json::{Value, json};
@@ -286,7 +286,7 @@ fn reports_are_those_that_were_reviewed() {
         down.loss.network,
         down.loss.nic,
         down.loss.socket,
-    ) = (4000, 90, 11, 20);
+    ) = (4000, 90, Some(11), Some(20));
     down.loss.exact = vec!["sender".to_owned(), "socket".to_owned()];
     (
         down.reordered_share,
@@ -622,4 +622,24 @@ fn a_finished_phase_is_one_line() {
         announcement(230 << 20, 27.0),
         "at this rate up to 230 MiB in 0:27"
     );
+}
+
+/// A server of iperf3 counts at no place, and the client's host not for this test.
+#[test]
+fn loss_without_a_counter_has_no_place() {
+    let mut report = full();
+    report.datagrams[0].loss = LossByPlace {
+        sent: 4121,
+        received: 4000,
+        network: 121,
+        ..LossByPlace::default()
+    };
+
+    let short = text(&report, None, false, Style::PLAIN);
+    assert!(
+        short.contains("datagrams down: 121 of 4121 (2.94 %)\n"),
+        "{short}"
+    );
+    let long = text(&report, None, true, Style::PLAIN);
+    assert!(!long.contains("lost by place"), "{long}");
 }

@@ -8,7 +8,7 @@ use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult,
 
 use super::examination::Examination;
 use super::native::NativePeer;
-use crate::conclude::{loss_by_place, round_trips, unmeasured};
+use crate::conclude::{loss_by_place, network_and_uncounted, round_trips, unmeasured};
 use crate::plan::{CapacitySearch, Ladder, LadderPlan, LadderStep, headers_bytes};
 use crate::report::PhaseProgress;
 
@@ -213,21 +213,22 @@ fn datagrams(result: &PhaseResult, direction: PathDirection) -> Option<LadderSte
     let loss = loss_by_place(sender, receiver).ok()?;
     let seconds = sender.elapsed_ns as f64 / 1e9;
 
+    let network = network_and_uncounted(&loss);
     let places = [
-        (loss.sender, "in the sending host"),
-        (loss.network, "in the network"),
-        (loss.nic, "in the receiving host before the socket"),
-        (loss.socket, "in the receive socket"),
+        (loss.sender, "sending host"),
+        (Some(loss.network), &network),
+        (loss.nic, "receiving host before the socket"),
+        (loss.socket, "receive socket"),
     ];
     let most = places
         .into_iter()
         .max_by_key(|(count, _)| *count)
-        .filter(|(count, _)| *count > 0);
+        .filter(|(count, _)| *count > Some(0));
     (loss.sent > 0 && seconds > 0.0).then(|| LadderStep {
         offered_per_s: loss.sent as f64 / seconds,
         failed_share: loss.sent.saturating_sub(loss.received) as f64 / loss.sent as f64,
         p99_ns: None,
-        place: most.map(|(_, place)| place.to_owned()),
+        place: most.map(|(_, place)| format!("in the {place}")),
     })
 }
 
