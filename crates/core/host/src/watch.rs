@@ -1,6 +1,7 @@
 //! A thread that reads a host at a steady pace while a test runs.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -27,6 +28,9 @@ struct Shared<R> {
     reader: Mutex<Option<R>>,
     /// Notified when the time of the next reading may have changed, and at the end.
     changed: Condvar,
+    /// Users that wait for the reader. A host whose reading takes longer than its period would be
+    /// read without a pause, and the reader never be free.
+    waiting: AtomicUsize,
 }
 
 impl<R: Reader> Watch<R> {
@@ -38,6 +42,7 @@ impl<R: Reader> Watch<R> {
         let shared = Arc::new(Shared {
             reader: Mutex::new(Some(reader)),
             changed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
         });
         let seen = Arc::clone(&shared);
         let thread = thread::Builder::new()
@@ -55,7 +60,7 @@ impl<R: Reader> Watch<R> {
     /// # Panics
     /// Never: the reader is taken only by [`Self::finish`], which consumes the watch.
     pub fn with<T>(&self, action: impl FnOnce(&mut R) -> T) -> T {
-        let mut reader = self.shared.lock();
+        let mut reader = self.shared.lock_between_readings();
         let result = action(reader.as_mut().expect("the watch has not ended"));
         self.shared.changed.notify_all();
         result
@@ -69,7 +74,7 @@ impl<R> Watch<R> {
     }
 
     fn end(&mut self) -> Option<R> {
-        let reader = self.shared.lock().take();
+        let reader = self.shared.lock_between_readings().take();
         self.shared.changed.notify_all();
         self.thread.take()?.join().ok()?;
         reader
@@ -86,6 +91,14 @@ impl<R> Shared<R> {
     fn lock(&self) -> MutexGuard<'_, Option<R>> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The reader, before the next reading. The caller notifies `changed` afterwards.
+    fn lock_between_readings(&self) -> MutexGuard<'_, Option<R>> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let guard = self.lock();
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        guard
+    }
 }
 
 impl<R: Reader> Shared<R> {
@@ -93,22 +106,59 @@ impl<R: Reader> Shared<R> {
         let mut guard = self.lock();
         while let Some(reader) = guard.as_mut() {
             let now = Instant::now();
+            let is_wanted = self.waiting.load(Ordering::Relaxed) > 0;
             guard = match reader.due() {
-                Some(due) if due <= now => {
+                Some(due) if due <= now && !is_wanted => {
                     reader.read();
                     guard
                 }
-                Some(due) => {
+                Some(due) if !is_wanted => {
                     self.changed
                         .wait_timeout(guard, due - now)
                         .unwrap_or_else(PoisonError::into_inner)
                         .0
                 }
-                None => self
+                _ => self
                     .changed
                     .wait(guard)
                     .unwrap_or_else(PoisonError::into_inner),
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Takes longer than its period.
+    struct AlwaysDue(mpsc::Sender<()>, Instant);
+
+    impl Reader for AlwaysDue {
+        fn due(&self) -> Option<Instant> {
+            Some(self.1)
+        }
+
+        fn read(&mut self) {
+            // The test may have what it waited for.
+            let _ = self.0.send(());
+        }
+    }
+
+    #[test]
+    fn reader_that_is_always_due_can_be_used_and_ended() {
+        let (read, readings) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
+        let watch = Watch::start("always-due", AlwaysDue(read, Instant::now())).expect("a thread");
+        readings.recv().expect("a reading");
+
+        thread::spawn(move || {
+            watch.with(|_| ());
+            done.send(watch.finish().is_some())
+        });
+        assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(true));
     }
 }
