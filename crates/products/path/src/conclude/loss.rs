@@ -42,8 +42,9 @@ pub fn loss_by_place(
         rest -= part;
         part
     };
-    // Counters of the test's own sockets come before those that a whole host shares.
-    let refused = take(sender.send_errors);
+    // Counters of the test's own sockets come before those that a whole host shares. Without the
+    // drops of its queue, what the sending host lost is not known.
+    let refused = sender.qdisc_drops.map(|_| take(sender.send_errors));
     let socket = receiver.socket_drops.map(&mut take);
     let qdisc = sender.qdisc_drops.map(&mut take);
     let nic = receiver.host_drops.map(&mut take);
@@ -67,10 +68,7 @@ pub fn loss_by_place(
     let loss = LossByPlace {
         sent,
         received,
-        sender: match qdisc {
-            None if refused == 0 => None,
-            qdisc => Some(refused + qdisc.unwrap_or_default()),
-        },
+        sender: refused.zip(qdisc).map(|(refused, qdisc)| refused + qdisc),
         network: rest,
         nic,
         socket,
@@ -243,9 +241,9 @@ mod tests {
             )
         );
         assert_eq!(
-            parts(ends(1000, 0, None, 990, Some(3), None)),
+            parts(ends(995, 5, None, 985, Some(3), None)),
             (
-                [None, Some(7), None, Some(3)],
+                [None, Some(12), None, Some(3)],
                 "socket".to_owned(),
                 "sending host or network or receiving host before the socket".to_owned()
             )
