@@ -122,7 +122,7 @@ TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
 WHEELS := $(ARCHES:%=wheel-%)
 .PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) $(WHEELS) deb tarball libs-tarball image rpm sbom wheel artefacts release \
-	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-cargo-install test-action test-recipes \
+	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-wheel-arm64 test-cargo-install test-action test-recipes \
 	test-arm64
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
@@ -213,6 +213,10 @@ pack-wheel-%:
 test-wheel: wheel-amd64 ## install the wheel for each Python from 3.9 on that is here, and use its program, module and fixture
 	@python3 -c 'import ensurepip' 2>/dev/null || .ci/tools ensurepip=python3-venv
 	packaging/test-wheel dist/linerate-$(VERSION)-*_x86_64.whl
+
+test-wheel-arm64: wheel-arm64 ## install the wheel for arm64 in a Debian for arm64, emulated (root)
+	@.ci/tools mmdebstrap=mmdebstrap unshare=util-linux qemu-aarch64-static=qemu-user-static
+	packaging/test-wheel-arm64 dist/linerate-$(VERSION)-*_aarch64.whl
 
 test-cargo-install: ## install by cargo in a fresh chroot with gcc and a toolchain (root)
 	@.ci/tools mmdebstrap=mmdebstrap unshare=util-linux
