@@ -44,7 +44,7 @@ pub struct Evidence {
     pub fact: String,
     /// Its value; empty where `fact` is a whole statement.
     pub value: String,
-    /// Description of the comparison; empty where its presence alone counts.
+    /// What was expected instead, or what the value is; empty where its presence alone counts.
     pub threshold: String,
 }
 

@@ -310,7 +310,7 @@ fn labelled(label: &str, lines: &[String]) -> Vec<Block> {
 fn details(finding: &Finding) -> Vec<Block> {
     let seen = |seen: &Evidence| match seen.value.as_str() {
         "" => seen.fact.clone(),
-        value => format!("{} = {value} ({})", seen.fact, seen.threshold),
+        value => format!("{} = {value} ({})", seen.fact, wording::comparison(seen)),
     };
     let mut blocks = labelled(
         "  seen",

@@ -217,7 +217,10 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
         .because(
             "traffic",
             gbits(rate),
-            format!("above 0.8 of {:.1} Gbit/s", usable / 1e9),
+            format!(
+                "over 0.8 of what the bus carries, {:.1} Gbit/s",
+                usable / 1e9
+            ),
         )
         .advice("boot with pci=pcie_bus_perf; remove it to undo"))
 }

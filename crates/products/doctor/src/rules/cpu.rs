@@ -39,7 +39,7 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
 
     Ok(matched()
         .read(&thread, "below 0.9 of a CPU")
-        .read(&window, "below 0.2: the receiver is not the limit")
+        .read(&window, "the receive window is not the limit")
         .advice(if run.is_examined() {
             "more streams (-P), or loads without frames (--raw)"
         } else {
@@ -53,12 +53,10 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
         .find_map(|run| run.number("receiver_thread_cpu").ok())
         .filter(|thread| *thread >= 0.9)
     {
-        return Ok(matched()
-            .read(&thread, "below 0.9 of a CPU: the application is the limit")
-            .advice(
-                "more receiving threads, larger reads, application and interrupts on different \
+        return Ok(matched().read(&thread, "below 0.9 of a CPU").advice(
+            "more receiving threads, larger reads, application and interrupts on different \
                  CPUs of one node",
-            ));
+        ));
     }
 
     let loads = host.cpu_loads()?;
@@ -70,7 +68,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
             .because(
                 format!("cpu.{}.softirq", load.cpu),
                 percent(load.softirq),
-                "below 85 %: the kernel's receive work is the limit",
+                "below 85 %",
             )
             .advice(
                 "receive offload (OFF-02), more queues (CHN-01), or spread interrupts (IRQ-01, \

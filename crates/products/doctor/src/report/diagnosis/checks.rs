@@ -1,15 +1,25 @@
 //! Checks that found nothing, and checks that lacked facts.
 
 use linerate_document::blocks::Block;
-use linerate_model::finding::Diagnosis;
+use linerate_model::finding::{Diagnosis, NotEvaluated};
 
-use super::verbatim;
+use super::{verbatim, wrapped};
 
-/// A line for each rule that found nothing or lacked facts; lines of an import that were not
-/// understood.
+/// Rules that found nothing or lacked facts, a line for those with one subject and one reason; lines
+/// of an import that were not understood.
 pub fn checks(diagnosis: &Diagnosis) -> Vec<Block> {
-    let mut blocks: Vec<Block> = ruled_out(diagnosis).collect();
-    blocks.extend(not_evaluated(diagnosis));
+    let ruled_out = diagnosis.ruled_out.iter().map(|rule| Check {
+        ids: vec![&rule.id],
+        subjects: vec![&rule.subject],
+        reason: rule.reason.clone(),
+    });
+    let not_evaluated = diagnosis.not_evaluated.iter().map(|rule| Check {
+        ids: vec![&rule.id],
+        subjects: vec![&rule.subject],
+        reason: missing(rule),
+    });
+    let mut blocks = grouped("Not", ruled_out);
+    blocks.extend(grouped("?", not_evaluated));
 
     if !diagnosis.unread.is_empty() {
         let count = diagnosis.unread_count.max(diagnosis.unread.len());
@@ -20,23 +30,69 @@ pub fn checks(diagnosis: &Diagnosis) -> Vec<Block> {
     blocks
 }
 
-fn ruled_out(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
-    let rules = diagnosis.ruled_out.iter();
-    rules.map(|rule| {
-        verbatim(
-            "Not",
-            &format!("{}  {}: {}", rule.id, rule.subject, rule.reason),
-        )
-    })
+/// Rules with the same subjects and the same reason.
+struct Check<'a> {
+    ids: Vec<&'a str>,
+    subjects: Vec<&'a str>,
+    reason: String,
 }
 
-fn not_evaluated(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
-    diagnosis.not_evaluated.iter().map(|rule| {
-        let missing = rule.missing.join(", ");
-        let text = match &rule.suspicion {
-            Some(suspicion) => format!("{suspicion} (needs {missing})"),
-            None => format!("needs {missing} ({})", rule.reasons.join(", ")),
-        };
-        verbatim("?", &format!("{}  {}: {text}", rule.id, rule.subject))
-    })
+fn missing(rule: &NotEvaluated) -> String {
+    let missing = rule.missing.join(", ");
+    match &rule.suspicion {
+        Some(suspicion) => format!("{suspicion} (needs {missing})"),
+        None => format!("needs {missing} ({})", rule.reasons.join(", ")),
+    }
+}
+
+/// `client lo: loopback has no link [LNK-01, LNK-02]`
+fn grouped<'a>(label: &str, checks: impl Iterator<Item = Check<'a>>) -> Vec<Block> {
+    let of_one_rule = merged(
+        checks,
+        |a, b| a.ids == b.ids,
+        |known, check| known.subjects.extend(check.subjects),
+    );
+    let lines = merged(
+        of_one_rule.into_iter(),
+        |a, b| a.subjects == b.subjects,
+        |known, check| known.ids.extend(check.ids),
+    );
+
+    lines
+        .iter()
+        .map(|check| {
+            let (subject, ids) = (subject(&check.subjects), check.ids.join(", "));
+            wrapped(label, format!("{subject}: {} [{ids}]", check.reason))
+        })
+        .collect()
+}
+
+/// Joins the checks that have one reason and are alike.
+fn merged<'a>(
+    checks: impl Iterator<Item = Check<'a>>,
+    are_alike: fn(&Check<'a>, &Check<'a>) -> bool,
+    join: fn(&mut Check<'a>, Check<'a>),
+) -> Vec<Check<'a>> {
+    let mut all: Vec<Check<'a>> = Vec::new();
+    for check in checks {
+        let same = all
+            .iter_mut()
+            .find(|known| known.reason == check.reason && are_alike(known, &check));
+        match same {
+            Some(known) => join(known, check),
+            None => all.push(check),
+        }
+    }
+    all
+}
+
+/// Both directions of one test have one name.
+fn subject(subjects: &[&str]) -> String {
+    let tests: Option<Vec<_>> = subjects.iter().map(|name| name.split_once(", ")).collect();
+    match tests.as_deref() {
+        Some([(test, "server to client"), (other, "client to server")]) if test == other => {
+            format!("{test}, both directions")
+        }
+        _ => subjects.join("; "),
+    }
 }

@@ -317,12 +317,13 @@ fn long_report_has_ids_evidence_and_every_rule() {
     let text = text(&diagnosis(), true, Style::PLAIN);
     for line in [
         "Result      the ring overflows [no-load, NIC-01]\n",
-        "  seen      nic.eth0.ring.rx.cur = 256 (up to 4096)\n",
+        "  seen      nic.eth0.ring.rx.cur = 256 (expected up to 4096)\n",
         "  why       Bursts\u{fffd}[2J. Rings.\n",
         "MEDIUM      A queueing discipline drops packets (receiver eth0): 7 packets",
         " [QD-02]\n",
-        "Not         LNK-01  receiver lr0: veth has no link\n",
-        "?           CPU-03  receiver: the governor is not known (needs cpu.freq.governor)\n",
+        "Not         receiver lr0: veth has no link [LNK-01, IRQ-01]\n",
+        "?           receiver: the governor is not known (needs cpu.freq.governor)\n",
+        "            [CPU-03]\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }

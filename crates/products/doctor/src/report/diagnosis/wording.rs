@@ -56,6 +56,33 @@ pub(super) fn threshold(evidence: &Evidence) -> String {
     }
 }
 
+/// What a fact was compared with, next to its value, where `within 10 %` alone would describe the
+/// value: `expected within 10 %`. A meaning of the fact stays as it is: `of one CPU`.
+pub(super) fn comparison(evidence: &Evidence) -> String {
+    const LIMITS: [&str; 9] = [
+        "above",
+        "at least",
+        "at most",
+        "below",
+        "less than",
+        "more than",
+        "no",
+        "up to",
+        "within",
+    ];
+
+    let text = evidence.threshold.as_str();
+    let is_limit = LIMITS
+        .iter()
+        .filter_map(|limit| text.strip_prefix(limit))
+        .any(|rest| rest.starts_with(' '));
+    if is_limit {
+        format!("expected {text}")
+    } else {
+        text.to_owned()
+    }
+}
+
 /// A value with its unit, which may be in its text already.
 fn written(value: &str, unit: &str) -> String {
     let rate = |suffix: &str| value.strip_suffix(suffix)?.parse::<f64>().ok();
@@ -177,6 +204,22 @@ mod tests {
         ] {
             let evidence = Evidence::new(fact, "0.002", read);
             assert_eq!(threshold(&evidence), compared);
+        }
+    }
+
+    #[test]
+    fn a_limit_beside_a_value_is_what_was_expected() {
+        for (threshold, shown) in [
+            (
+                "within 10 % of the other direction",
+                "expected within 10 % of the other direction",
+            ),
+            ("at most 5 %", "expected at most 5 %"),
+            ("of one CPU", "of one CPU"),
+            ("nothing", "nothing"),
+        ] {
+            let evidence = Evidence::new("run.0.received_bps", "1", threshold);
+            assert_eq!(comparison(&evidence), shown);
         }
     }
 

@@ -82,7 +82,7 @@ pub(super) fn path_14(run: &Run<'_>) -> Ruling {
         .read_rate(&rate, "received")
         .because("full link of", speed_text(speed), "carries this rate")
         .read(&link, "the link of this host, Mbit/s")
-        .read(&spread, "at most 0.02: a steady rate")
+        .read(&spread, "a steady rate")
         .advice(format!(
             "`ip route get PEER` on both hosts: does the test use this interface? If so, look for \
              a port, cable or switch of {} on the path",

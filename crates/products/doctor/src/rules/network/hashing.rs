@@ -25,7 +25,7 @@ pub(super) fn path_03(host: &Host<'_>) -> Ruling {
 
     Ok(matched()
         .read(&one, format!("about one member ({member} Mbit/s)"))
-        .read(&many, "more than 1.3 times as fast")
+        .read(&many, "over 1.3 times the rate of one stream")
         .advice("use several streams, or hash over ports: xmit_hash_policy layer3+4"))
 }
 

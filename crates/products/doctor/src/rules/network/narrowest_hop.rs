@@ -46,7 +46,7 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     require(line_rate(run).is_err(), "the link is full (TOP-01)")?;
     let mut matched = matched()
         .read_rate(&rate, "received")
-        .read(&spread, "at most 0.1: a steady rate")
+        .read(&spread, "a steady rate")
         .because_all(rise.evidence);
     if let Ok(queue) = &router {
         matched = matched.read(queue, "at the exit of a router between the hosts");

@@ -57,7 +57,7 @@ fn without_queue(run: &Run<'_>, rate_bps: f64) -> Ruling {
     )?;
 
     Ok(matched()
-        .read(&lossy, "below 0.9: seconds with loss, of all")
+        .read(&lossy, "below 0.9 of the seconds")
         .read(&window, "a queue would hold more than 5 ms"))
 }
 
