@@ -461,14 +461,16 @@ impl Connection {
 
     /// Who reads now. Where requests and replies take turns on one socket, their worker reads.
     fn read_mode(&self) -> ReadMode {
-        let is_at_work = self
-            .sender
-            .as_ref()
-            .is_some_and(|direction| !direction.is_over);
         match self.spec.workload.shape {
-            Shape::BounceBack(_) if is_at_work => ReadMode::None,
+            Shape::BounceBack(_) if self.is_sending() => ReadMode::None,
             _ => self.machine.read_mode(),
         }
+    }
+
+    fn is_sending(&self) -> bool {
+        self.sender
+            .as_ref()
+            .is_some_and(|direction| !direction.is_over)
     }
 
     /// The socket is readable or writable.
@@ -495,9 +497,11 @@ impl Connection {
                 Err(_) if self.spec.transport == Transport::Udp => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
+                    // iperf 2 reads nothing while it sends, so that a reset ends a write.
+                    let call = if self.is_sending() { "write" } else { "recv" };
                     return self
                         .machine
-                        .failed(&format!("recv failed: {}", io_text(&e)));
+                        .failed(&format!("{call} failed: {}", io_text(&e)));
                 }
             }
         }
