@@ -29,6 +29,11 @@ pub enum ServerEvent {
         /// They may test; the page of the operator alone is served otherwise.
         may_test: bool,
     },
+    /// Clients of iperf 2 may come, to a port of their own.
+    Iperf2 {
+        /// Where the server listens for them, on TCP and UDP.
+        address: SocketAddr,
+    },
     /// Senders of STAMP packets may come.
     Stamp {
         /// Where the session reflector listens.

@@ -333,6 +333,12 @@ fn line_of(event: &ServerEvent) -> Line {
             },
             json!({ "url": url, "may_test": may_test }),
         ),
+        E::Iperf2 { address } => line(
+            Level::Info,
+            "iperf2",
+            format!("iperf 2: listening on {address} (TCP and UDP)"),
+            json!({ "address": address.to_string() }),
+        ),
         E::Stamp { address } => line(
             Level::Info,
             "stamp",

@@ -103,6 +103,7 @@ impl LiveState {
             ServerEvent::HandshakeFailed { .. }
             | ServerEvent::Reloaded
             | ServerEvent::Browsers { .. }
+            | ServerEvent::Iperf2 { .. }
             | ServerEvent::Stamp { .. }
             | ServerEvent::ResultStored { .. }
             | ServerEvent::HostKey { .. } => {}

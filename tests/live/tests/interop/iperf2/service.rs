@@ -20,6 +20,9 @@ fn iperf3(port: u16, more: &str) -> Process {
 #[test]
 fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
     let (service, port2) = Service::start_both(&[]);
+    let listening = service.wait_for_events("iperf2", 1, TIMEOUT);
+    assert_eq!(listening[0]["address"], format!("[::]:{port2}"));
+
     let clients = [
         iperf3(service.port, ""),
         Iperf2::Original.client(port2, "-t 1 -b 80m -f B"),

@@ -12,7 +12,7 @@ use linerate_model::event::Endpoint;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::spec::{Iperf2Defaults, ServerSpec};
-use linerate_model::{Event, Failure, TestSpec, Transport};
+use linerate_model::{Event, Failure, ServerEvent, TestSpec, Transport};
 use linerate_sys::poll::Interest;
 use linerate_sys::sockopt;
 
@@ -47,6 +47,8 @@ pub(crate) struct Iperf2Server {
     pub(super) next_number: u32,
     pub(super) accepted: u32,
     pub(super) ends: Option<Instant>,
+    /// A port beside that of the server, which its log names.
+    pub(super) own_port: Option<SocketAddr>,
     /// Connections of the shared listener may be of this dialect.
     pub(super) shares_listener: bool,
     /// The first signal lets the tests run to their end.
@@ -307,6 +309,13 @@ impl Iperf2Server {
 impl ServerDialect for Iperf2Server {
     fn name(&self) -> &'static str {
         "iperf2"
+    }
+
+    fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        if let Some(address) = self.own_port {
+            server.out.server_event(&ServerEvent::Iperf2 { address });
+        }
+        Ok(())
     }
 
     fn take_listeners(&mut self) -> Vec<OwnedFd> {

@@ -70,6 +70,7 @@ impl Iperf2Server {
             .open_udp_listener(address)
             .map_err(|f| named("UDP", f))?;
 
+        server.own_port = Some(address);
         Ok(server)
     }
 
@@ -112,6 +113,7 @@ impl Iperf2Server {
             sessions: Sessions::new().map_err(|e| os("listener", &e))?,
             next_number: 1,
             accepted: 0,
+            own_port: None,
             shares_listener: false,
             drains: false,
             is_stopping: false,
