@@ -198,7 +198,7 @@ impl WebServer {
         server: &mut ServerContext<'_>,
     ) -> Option<Vec<u8>> {
         let is_status = Status::is_at(&request.path);
-        let connection = self.connections.get_mut(&id)?;
+        let connection = self.connections.get(&id)?;
         if let Some(status) = self.status.as_ref().filter(|_| is_status)
             && status.admits(&request)
         {
@@ -215,27 +215,43 @@ impl WebServer {
 
         // The name of a session is the secret of who has logged in.
         let joins = request.upgrade.is_some() && request.parameter("session").is_some();
-        if let Some(logins) = &mut self.logins
-            && connection.user.is_none()
-            && !joins
-        {
-            if !connection.layer.is_tls() {
-                return Some(response::line("403 Forbidden", "A login needs https."));
-            }
-            let Some((user, password)) = request.credentials.clone() else {
-                return Some(response::challenge());
-            };
-            logins.begin(id, connection.peer.ip(), user, password);
-            connection.login = Some(Login {
-                request,
-                refused_at: None,
-            });
-            // What a client sends meanwhile would be an event without end.
-            let _ = self.sessions.epoll().remove(&connection.fd);
-            self.sessions.set_due(id, Some(connection.until));
-            return None;
+        if self.logins.is_some() && connection.user.is_none() && !joins {
+            return self.begin_login(id, request);
         }
+        self.route(id, request, server)
+    }
 
+    /// The response to a request that cannot log in; `None` while its password is checked.
+    fn begin_login(&mut self, id: u64, request: Request) -> Option<Vec<u8>> {
+        let connection = self.connections.get_mut(&id)?;
+        if !connection.layer.is_tls() {
+            return Some(response::line("403 Forbidden", "A login needs https."));
+        }
+        let Some((user, password)) = request.credentials.clone() else {
+            return Some(response::challenge());
+        };
+
+        let logins = self.logins.as_mut()?;
+        logins.begin(id, connection.peer.ip(), user, password);
+        connection.login = Some(Login {
+            request,
+            refused_at: None,
+        });
+
+        // What a client sends meanwhile would be an event without end.
+        let _ = self.sessions.epoll().remove(&connection.fd);
+        self.sessions.set_due(id, Some(connection.until));
+        None
+    }
+
+    /// As [`Self::answer`], of a client that may test.
+    fn route(
+        &mut self,
+        id: u64,
+        request: Request,
+        server: &mut ServerContext<'_>,
+    ) -> Option<Vec<u8>> {
+        let connection = self.connections.get(&id)?;
         let peer = connection.peer;
         match (request.method.as_str(), &request.upgrade) {
             ("GET", Some(upgrade)) => match self.checked(&request, upgrade) {
@@ -245,7 +261,7 @@ impl WebServer {
                     Some(response::line(status, text))
                 }
             },
-            ("GET", None) if is_status => Some(self.status_of(id, &request)),
+            ("GET", None) if Status::is_at(&request.path) => Some(self.status_of(id, &request)),
             (_, None) if connection.http2.is_some() && responsiveness::load(&request).is_some() => {
                 if self.policy.any_origin || request.is_same_origin() {
                     self.admit(id, request, server)
