@@ -22,6 +22,14 @@ const STEP_MAX: Duration = Duration::from_secs(2);
 const IDLE_PER_S: u64 = 300;
 const IDLE_TIME: Duration = Duration::from_millis(1100);
 
+/// What the steps of a ladder leave beside its result.
+struct Climb {
+    /// The step at the lowest rate that was not clean: it shows where datagrams are lost.
+    unclean: Option<PhaseResult>,
+    /// A step was not measured.
+    has_failed: bool,
+}
+
 impl Examination<'_, NativePeer> {
     /// Runs the search of a phase.
     pub(super) fn run_search(
@@ -66,29 +74,72 @@ impl Examination<'_, NativePeer> {
         progress: &PhaseProgress,
     ) -> Result<(), NativeError> {
         let end = Instant::now() + spec.duration_max;
-        let plan = match spec.direction {
-            Some(direction) => LadderPlan::datagrams(direction),
-            None => {
-                let idle = self.run_alone(&PhaseSpec {
-                    connections_per_s: Some(IDLE_PER_S),
-                    duration_max: IDLE_TIME,
-                    ..spec.clone()
-                })?;
-                if let Some(reason) = unmeasured(&idle) {
-                    self.fail(spec.kind, &reason);
-                    return Ok(());
-                }
-                LadderPlan::connections(round_trips(&idle.transactions).p99_ns)
-            }
+        let Some(plan) = self.ladder_plan(spec)? else {
+            return Ok(());
         };
         let mut ladder = Ladder::new(plan);
+        let climb = self.climb(&mut ladder, spec, end, progress)?;
+        let mut found = ladder.result();
+
+        if ladder.next_per_s().is_some() && !climb.has_failed {
+            let over = "the time of the search had passed";
+            let limits = found.limit.as_deref().into_iter().chain([over]);
+            found.limit = Some(limits.collect::<Vec<_>>().join("; "));
+        }
+
+        if let Some(reason) = climb
+            .unclean
+            .as_ref()
+            .filter(|_| found.highest.is_none())
+            .and_then(unmeasured)
+        {
+            self.fail(spec.kind, &reason);
+            return Ok(());
+        }
+
+        self.input.phases.extend(climb.unclean);
+        if !found.steps.is_empty() {
+            self.input.ladders.push(found);
+        }
+
+        Ok(())
+    }
+
+    /// The rates to try; `None`, and the reason is kept, where connections without load are not
+    /// measured: a step is compared with them.
+    fn ladder_plan(&mut self, spec: &PhaseSpec) -> Result<Option<LadderPlan>, NativeError> {
+        if let Some(direction) = spec.direction {
+            return Ok(Some(LadderPlan::datagrams(direction)));
+        }
+
+        let idle = self.run_alone(&PhaseSpec {
+            connections_per_s: Some(IDLE_PER_S),
+            duration_max: IDLE_TIME,
+            ..spec.clone()
+        })?;
+        if let Some(reason) = unmeasured(&idle) {
+            self.fail(spec.kind, &reason);
+            return Ok(None);
+        }
+
+        let p99_ns = round_trips(&idle.transactions).p99_ns;
+        Ok(Some(LadderPlan::connections(p99_ns)))
+    }
+
+    /// Runs the steps of a ladder until it has its result, a step fails or `end` has passed.
+    fn climb(
+        &mut self,
+        ladder: &mut Ladder,
+        spec: &PhaseSpec,
+        end: Instant,
+        progress: &PhaseProgress,
+    ) -> Result<Climb, NativeError> {
         let duration = (spec.duration_max / STEPS)
             .saturating_sub(STEP_OVERHEAD)
             .clamp(STEP_MIN, STEP_MAX);
-
-        // The result at the lowest rate that is not clean shows where datagrams are lost.
         let mut unclean: Option<(f64, PhaseResult)> = None;
         let mut has_failed = false;
+
         while let Some(per_s) = ladder.next_per_s().filter(|_| Instant::now() < end) {
             if self.observers.progress.is_terminal() {
                 let PhaseProgress { number, count, .. } = progress;
@@ -99,7 +150,7 @@ impl Examination<'_, NativePeer> {
             }
 
             let step_spec = self.step_spec(spec, per_s, duration);
-            let Some((step, result)) = self.run_step(&ladder, &step_spec)? else {
+            let Some((step, result)) = self.run_step(ladder, &step_spec)? else {
                 has_failed = true;
                 break;
             };
@@ -113,30 +164,10 @@ impl Examination<'_, NativePeer> {
         }
 
         self.observers.progress.clear();
-        let mut found = ladder.result();
-
-        if ladder.next_per_s().is_some() && !has_failed {
-            let over = "the time of the search had passed";
-            let limits = found.limit.as_deref().into_iter().chain([over]);
-            found.limit = Some(limits.collect::<Vec<_>>().join("; "));
-        }
-
-        let unclean = unclean.map(|(_, result)| result);
-        if let Some(reason) = unclean
-            .as_ref()
-            .filter(|_| found.highest.is_none())
-            .and_then(unmeasured)
-        {
-            self.fail(spec.kind, &reason);
-            return Ok(());
-        }
-
-        self.input.phases.extend(unclean);
-        if !found.steps.is_empty() {
-            self.input.ladders.push(found);
-        }
-
-        Ok(())
+        Ok(Climb {
+            unclean: unclean.map(|(_, result)| result),
+            has_failed,
+        })
     }
 
     /// Runs a phase without load or further probes.
