@@ -340,8 +340,8 @@ fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
         errors.text()
     );
     assert_eq!(
-        run(ROWS),
-        (Some(ROWS), true),
+        run(10),
+        (Some(10), true),
         "what a test kept is free when it has ended"
     );
     assert_eq!(errors.text().lines().count(), 1);

@@ -193,7 +193,8 @@ fn a_thousand_cells_stay_small() {
 
 #[test]
 fn json_is_the_study_as_it_is() {
-    for (name, study) in all() {
+    // The last has a thousand cells, and no key that the others lack.
+    for (name, study) in all().into_iter().take(6) {
         let text = json(&study);
         let read: Study = serde_json::from_str(&text).expect("a study");
         assert!(read == study, "{name}");

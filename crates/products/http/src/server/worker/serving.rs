@@ -326,7 +326,7 @@ mod tests {
     fn requests_behind_each_other_are_answered_in_turns() {
         for (path, count) in [
             ("/b/32767", 500),
-            ("/b/64m", 20),
+            ("/b/64m", 2),
             ("/b/64m?chunked=1", 1),
             ("/0", 1_000),
         ] {
