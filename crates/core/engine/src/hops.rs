@@ -12,8 +12,9 @@ mod trace;
 mod tracer;
 
 use std::io;
+use std::time::Duration;
 
-use linerate_model::path::HopAnswers;
+use linerate_model::path::{HopAnswers, PhaseSpec};
 use linerate_native::wire::datagram::HEAD_LEN;
 pub use sockets::HopSockets;
 use trace::HopTrace;
@@ -33,14 +34,19 @@ pub struct PathTrace {
 }
 
 impl PathTrace {
-    /// Traces in a thread of its own until [`Self::end`]. `open` makes the sockets, unless an
-    /// earlier phase has left some.
+    /// Traces beside a phase, in a thread of its own, until [`Self::end`]. `open` makes the sockets,
+    /// unless an earlier phase has left some.
     ///
     /// # Errors
     /// Those of `open`, and when the system has no descriptor or thread left.
-    pub fn start(&mut self, open: impl FnOnce() -> io::Result<HopSockets>) -> io::Result<()> {
+    pub fn start(
+        &mut self,
+        phase: &PhaseSpec,
+        open: impl FnOnce() -> io::Result<HopSockets>,
+    ) -> io::Result<()> {
         let sockets = self.sockets.take().map_or_else(open, Ok)?;
-        self.tracer = Some(HopTracer::start(sockets, self.known.clone())?);
+        let tracer = HopTracer::start(sockets, self.known.clone(), measure_after(phase))?;
+        self.tracer = Some(tracer);
         Ok(())
     }
 
@@ -57,5 +63,18 @@ impl PathTrace {
     /// Closes the sockets: the next phase has others.
     pub(crate) fn close(&mut self) {
         self.sockets = None;
+    }
+}
+
+/// The hops of a load are measured when all its streams run: routers answer a burst of probes and
+/// then one per second, so that most answers were those of the first two seconds, which have one
+/// stream (7 ms of queue before 37 ms).
+fn measure_after(phase: &PhaseSpec) -> Duration {
+    const ONE_STREAM_MAX: Duration = Duration::from_secs(2);
+
+    if phase.kind.load_directions().is_empty() {
+        Duration::ZERO
+    } else {
+        ONE_STREAM_MAX.min(phase.duration_max * 2 / 5)
     }
 }

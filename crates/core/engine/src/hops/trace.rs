@@ -40,6 +40,8 @@ pub(super) struct HopTrace {
     end_ttl: Option<u8>,
     step: Step,
     next_ns: u64,
+    /// Hops are looked for at once and measured from this time on.
+    measure_ns: u64,
     sequence: u64,
     in_flight: VecDeque<InFlight>,
 }
@@ -76,8 +78,9 @@ const TRIES: u32 = 3;
 /// Between two probes that look for hops, ns: all of them at once would be a burst of 30.
 const DISCOVERY_GAP_NS: u64 = 2_000_000;
 /// Between two rounds, ns. Linux answers one probe per second and destination after a burst of six
-/// (`net.ipv4.icmp_ratelimit`), routers in hardware more.
-const ROUND_NS: u64 = 500_000_000;
+/// (`net.ipv4.icmp_ratelimit`), routers in hardware more. The last 2.4 s of a load of 4 s have six
+/// rounds.
+const ROUND_NS: u64 = 400_000_000;
 /// An answer is awaited for this long while hops are looked for, ns.
 const DISCOVERY_TIMEOUT_NS: u64 = 400_000_000;
 /// The same while they are measured: queues are longer than that of a path without load.
@@ -91,10 +94,12 @@ const ADDRESSES_MAX: usize = 4;
 const TOS_MAX: usize = 4;
 
 impl HopTrace {
-    /// Begins the measurement of a phase: answers so far are dropped, the hops stay known.
-    pub(super) fn begin_phase(&mut self) {
+    /// Begins a phase whose hops are measured from a time on: answers so far are dropped, the hops
+    /// stay known.
+    pub(super) fn begin_phase(&mut self, measure_ns: u64) {
         self.in_flight.clear();
         self.next_ns = 0;
+        self.measure_ns = measure_ns;
         for (hop, ttl) in self.hops.iter_mut().zip(1..) {
             hop.answers.ttl = ttl;
             hop.answers.sent = 0;
@@ -182,6 +187,11 @@ impl HopTrace {
 
     /// All hops of a round at the same time, so that they meet the same queue.
     fn measure(&mut self, now_ns: u64, ttl: u8) -> Option<HopProbe> {
+        if now_ns < self.measure_ns {
+            self.next_ns = self.measure_ns;
+            return None;
+        }
+
         let last = self.last_answered();
         let next = (ttl..=last).find(|ttl| !self.hop(*ttl).answers.addresses.is_empty());
         let Some(ttl) = next else {
@@ -322,6 +332,7 @@ impl Default for HopTrace {
             end_ttl: None,
             step: Step::Discover,
             next_ns: 0,
+            measure_ns: 0,
             sequence: 0,
             in_flight: VecDeque::new(),
         }
@@ -389,13 +400,13 @@ mod tests {
 
     fn traced(network: &Network) -> Vec<HopAnswers> {
         let mut trace = HopTrace::default();
-        trace.begin_phase();
+        trace.begin_phase(0);
         run(&mut trace, network, 6_000 * MS);
         trace.answers()
     }
 
     #[test]
-    fn hops_are_found_and_measured_twice_per_second() {
+    fn hops_are_found_and_measured_every_400_ms() {
         let found = traced(&Network {
             end: 4,
             silent: &[],
@@ -409,7 +420,7 @@ mod tests {
                 (hop.ttl, hop.addresses.as_slice()),
                 (ttl, [router(ttl)].as_slice())
             );
-            assert!((11..=14).contains(&hop.rtt_ns.len()), "{hop:?}");
+            assert!((14..=17).contains(&hop.rtt_ns.len()), "{hop:?}");
             assert!(
                 hop.rtt_ns.iter().all(|ns| *ns == u64::from(ttl) * MS),
                 "{hop:?}"
@@ -434,7 +445,7 @@ mod tests {
     #[test]
     fn a_path_without_any_answer_is_given_up_after_eight_hops() {
         let mut trace = HopTrace::default();
-        trace.begin_phase();
+        trace.begin_phase(0);
         let network = Network {
             end: 40,
             silent: &[1, 2, 3, 4, 5, 6, 7, 8],
@@ -448,14 +459,14 @@ mod tests {
     #[test]
     fn a_router_that_quotes_no_payload_is_known_by_its_address() {
         let mut trace = HopTrace::default();
-        trace.begin_phase();
+        trace.begin_phase(0);
         let network = |quotes_payload| Network {
             end: 3,
             silent: &[],
             quotes_payload,
         };
         run(&mut trace, &network(true), 2_000 * MS);
-        trace.begin_phase();
+        trace.begin_phase(0);
         run(&mut trace, &network(false), 4_000 * MS);
 
         for (hop, ttl) in trace.answers().iter().zip(1..) {
@@ -465,9 +476,28 @@ mod tests {
     }
 
     #[test]
+    fn hops_of_a_load_are_measured_after_its_first_part() {
+        let network = Network {
+            end: 3,
+            silent: &[],
+            quotes_payload: true,
+        };
+        let mut trace = HopTrace::default();
+        trace.begin_phase(0);
+        run(&mut trace, &network, 2_000 * MS);
+
+        trace.begin_phase(1_600 * MS);
+        assert!(run(&mut trace, &network, 1_600 * MS).is_empty());
+        run(&mut trace, &network, 4_000 * MS);
+        for hop in trace.answers() {
+            assert_eq!(hop.rtt_ns.len(), 6, "{hop:?}");
+        }
+    }
+
+    #[test]
     fn an_answer_to_no_probe_in_flight_changes_nothing() {
         let mut trace = HopTrace::default();
-        trace.begin_phase();
+        trace.begin_phase(0);
         let probe = trace.poll(0).expect("the first hop");
         let forged = |flow, sequence| HopAnswer {
             flow,

@@ -60,7 +60,11 @@ impl HopTracer {
     ///
     /// # Errors
     /// When the system has no descriptor or thread left.
-    pub(super) fn start(sockets: HopSockets, mut trace: HopTrace) -> io::Result<Self> {
+    pub(super) fn start(
+        sockets: HopSockets,
+        mut trace: HopTrace,
+        measure_after: Duration,
+    ) -> io::Result<Self> {
         let wake = Arc::new(EventFd::new()?);
         let epoll = Epoll::new()?;
         epoll.add(&wake, WAKE, Interest::READ)?;
@@ -71,7 +75,7 @@ impl HopTracer {
             epoll.add(quotes, QUOTES, Interest::READ)?;
         }
 
-        trace.begin_phase();
+        trace.begin_phase(clock::monotonic_ns() + measure_after.as_nanos() as u64);
         let is_stopped = Arc::<AtomicBool>::default();
         let worker = Worker {
             is_stopped: Arc::clone(&is_stopped),

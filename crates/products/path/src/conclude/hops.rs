@@ -16,8 +16,9 @@ use super::ConcludeInput;
 
 /// Added delay from which a queue has a place, ns. Less is within what routers take to answer.
 const ADDED_MIN_NS: i64 = 3_000_000;
-/// Answers under load below which a hop counts as silent.
-const ANSWERS_MIN: u64 = 5;
+/// Answers under load below which a hop counts as silent. A load of the quick profile has four of
+/// a Linux router: `net.ipv4.icmp_ratelimit`.
+const ANSWERS_MIN: u64 = 4;
 /// Part of the added delay of a hop that all later ones must have: routers may answer slowly for
 /// reasons of their own.
 const STANDING_SHARE: f64 = 0.9;

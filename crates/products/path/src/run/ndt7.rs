@@ -91,7 +91,7 @@ impl Examination<'_, Ndt7Peer> {
                 .map_err(|error| Ended::Failed(error.text()))?;
         }
         if spec.hops {
-            self.start_hops();
+            self.start_hops(&spec);
         }
 
         let observer = SharedObserver::default();

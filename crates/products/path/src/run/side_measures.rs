@@ -9,7 +9,8 @@ use linerate_engine::Interrupts;
 use linerate_engine::hops::PathTrace;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::{
-    ConcurrentProbes, EndpointPhase, PathTarget, PhaseKind, PhaseResult, ProbeSample, absent,
+    ConcurrentProbes, EndpointPhase, PathTarget, PhaseKind, PhaseResult, PhaseSpec, ProbeSample,
+    absent,
 };
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
@@ -205,7 +206,7 @@ impl<C> Examination<'_, SidePeer<C>> {
         } else {
             None
         };
-        let is_traced = planned.spec.hops && self.start_hops();
+        let is_traced = planned.spec.hops && self.start_hops(&planned.spec);
         if is_traced || prober.is_some() {
             ended = wait(planned.spec.duration_max, self.interrupts);
         }
@@ -221,13 +222,13 @@ impl<C> Examination<'_, SidePeer<C>> {
     }
 
     /// Begins to trace; false where this host has no sockets for it.
-    pub(super) fn start_hops(&mut self) -> bool {
+    pub(super) fn start_hops(&mut self, phase: &PhaseSpec) -> bool {
         let test = self.test;
         let server = self.remote;
         self.peer
             .side
             .hops
-            .start(|| far_hops::open(test, server))
+            .start(phase, || far_hops::open(test, server))
             .is_ok()
     }
 

@@ -61,7 +61,7 @@ impl Examination<'_, Iperf3Peer> {
     ) -> Finished {
         let client = self.client(self.load_test(spec, plan));
         if spec.hops {
-            self.start_hops();
+            self.start_hops(spec);
         }
         let mut load = Load {
             shown: ShownLoad::new(plan, progress, self.observers.reborrow(), None),

@@ -69,10 +69,15 @@ impl NativeClient {
     }
 
     /// Begins to trace.
-    pub(super) fn start_hops(&mut self, sockets: Option<HopSockets>) -> Result<(), NativeError> {
-        sockets.map_or(Ok(()), |sockets| {
-            Ok(self.hops.trace.start(|| Ok(sockets))?)
-        })
+    pub(super) fn start_hops(
+        &mut self,
+        phase: &PhaseSpec,
+        sockets: Option<HopSockets>,
+    ) -> Result<(), NativeError> {
+        if let Some(sockets) = sockets {
+            self.hops.trace.start(phase, || Ok(sockets))?;
+        }
+        Ok(())
     }
 
     /// Ends the trace; the result has its answers. The server opens a flow for each phase.

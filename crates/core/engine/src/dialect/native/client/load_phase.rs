@@ -102,7 +102,7 @@ pub(super) fn run(
     load.start()?;
     result.started_ns = load.start_ns.unwrap_or_default();
 
-    client.start_hops(hops)?;
+    client.start_hops(spec, hops)?;
     events.epoll.add(load.notice_fd(), NOTICE, Interest::READ)?;
     let probes = prober.as_ref();
     let driven = match drive(

@@ -71,7 +71,7 @@ impl NativeClient {
                 self.start_phase(events)?;
                 let prober = self.start_prober(spec, &ready, dscps, events, result)?;
                 let hops = self.open_hops(spec, hop_flow(spec), dscps, &ready, events, result)?;
-                self.start_hops(hops)?;
+                self.start_hops(spec, hops)?;
 
                 let paused = self.pause(spec.duration_max, events);
                 self.end_hops(result);
@@ -246,7 +246,7 @@ impl NativeClient {
                 .collect();
             // Meanwhile the hops are found: later phases need only measure them.
             let hops = self.open_hops(spec, hop_flow(spec), dscps, ready, events, result)?;
-            self.start_hops(hops)?;
+            self.start_hops(spec, hops)?;
             // The TCP handshake of the control connection is a round trip.
             let rtt = self.peer.connect_time.max(RTT_MIN);
             let found = path_mtu::examine(self, events, &fd, id, rtt, &marks);

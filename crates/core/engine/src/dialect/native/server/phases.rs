@@ -245,8 +245,8 @@ impl Session {
 
         if phase.spec.hops {
             let device = shared.context.spec.local.bind.device.as_deref();
-            let dscp = phase.spec.dscp;
-            self.start_hops(device, dscp);
+            let spec = phase.spec.clone();
+            self.start_hops(&spec, device);
         }
 
         match started {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use linerate_model::path::PhaseSpec;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{
     EndCondition, EndpointTotals, Failure, FailureKind, Flow, StreamId, StreamRole, StreamSummary,
@@ -321,13 +322,14 @@ impl Session {
     }
 
     /// Traces the hops to the client until the phase ends.
-    pub(super) fn start_hops(&mut self, device: Option<&str>, dscp: u8) {
+    pub(super) fn start_hops(&mut self, phase: &PhaseSpec, device: Option<&str>) {
         let Some(connection) = &self.connection else {
             return;
         };
         let control = connection.fd.as_fd();
+        let open = || client_hops::open(control, device, phase.dscp);
         // A host without descriptors for it sends no answers; the phase is the same without.
-        if let Err(error) = self.hops.start(|| client_hops::open(control, device, dscp)) {
+        if let Err(error) = self.hops.start(phase, open) {
             tracing::debug!(client = self.id, %error, "no trace of the hops");
         }
     }
