@@ -104,7 +104,7 @@ impl RawBrowser {
     }
 
     /// Everything up to the end of the connection.
-    pub fn rest(&mut self) -> String {
+    fn rest(&mut self) -> String {
         let mut bytes = Vec::new();
         // A reset is an end, too.
         let _ = self.stream.read_to_end(&mut bytes);
