@@ -115,17 +115,21 @@ impl Iperf2Server {
         self.process.finish_within(Duration::from_secs(10))
     }
 
-    /// Waits until every flow the server has announced has its line of numbers. Interrupted
-    /// earlier, the original waits for ever for flows it still holds. Only a wait: what then is
-    /// missing, the test will miss.
-    fn settle(&self) {
+    /// Waits until every flow the server has announced has its line of numbers; false where one has
+    /// none after two seconds. Interrupted earlier, the original waits for ever for flows it still
+    /// holds.
+    fn settle(&self) -> bool {
         let is_settled =
             |report: &str| totals(report).len() >= report.matches("connected with").count();
         wait_until(Duration::from_secs(2), || {
             is_settled(&self.process.stdout())
-        });
+        })
     }
 }
+
+/// Tests with an original whose threads wait for each other. Between two originals, 2.1.8, one of
+/// 400 tests in both directions at once ended so: its reporter and its client held a lock each.
+const DEADLOCKS_MAX: usize = 2;
 
 /// Runs one client against one server and returns the output of both.
 #[track_caller]
@@ -141,6 +145,28 @@ pub fn run_iperf2_at(
     client: &str,
     server: &str,
 ) -> (Finished, Finished) {
+    for _ in 0..DEADLOCKS_MAX {
+        let (client, server) = run_client(host, pairing, client, server);
+        if server.settle() || pairing.1 == Iperf2::Ours {
+            return (client, stopped(server));
+        }
+        crate::report(&format!(
+            "the original did not finish its report: {server:?}"
+        ));
+    }
+
+    let (client, server) = run_client(host, pairing, client, server);
+    server.settle();
+    (client, stopped(server))
+}
+
+#[track_caller]
+fn run_client(
+    host: &str,
+    pairing: (Iperf2, Iperf2),
+    client: &str,
+    server: &str,
+) -> (Finished, Iperf2Server) {
     let server = Iperf2Server::start(pairing.1, server);
     let words = client.replace("BACK", &(server.port + 1).to_string());
     let client = Process::start(
@@ -150,11 +176,14 @@ pub fn run_iperf2_at(
     )
     .finish();
     client.expect_code(0);
-    server.settle();
+    (client, server)
+}
 
+#[track_caller]
+fn stopped(server: Iperf2Server) -> Finished {
     let server = server.stop();
     server.expect_code(0);
-    (client, server)
+    server
 }
 
 /// Runs a client against a server in every pairing, side by side, and checks the output of both.
