@@ -57,7 +57,7 @@ pub fn diagnose_test(
 pub const PEER_IS_HERE: &str = "route.peer.is_here";
 
 /// True if both ends run on one host; `None` where a server that was not observed may be anywhere.
-fn is_same_host(client: &Snapshot, server: Option<&Snapshot>) -> Option<bool> {
+pub(crate) fn is_same_host(client: &Snapshot, server: Option<&Snapshot>) -> Option<bool> {
     match server {
         // Network namespaces of one machine share its boot id, and its CPUs.
         Some(server) => Some(client.boot_id.is_some() && client.boot_id == server.boot_id),

@@ -15,9 +15,10 @@ use linerate_model::path::{EndpointPhase, PathDirection, PathReport, PhaseKind};
 use linerate_model::snapshot::{Snapshot, Source};
 
 use crate::judge::diagnose_with;
-use crate::observation::{EndpointObservation, diagnose_test};
+use crate::observation::{EndpointObservation, diagnose_test, is_same_host};
 use crate::observed::Observed;
 use crate::runs;
+use crate::timeline::insert;
 use facts::busiest_thread;
 
 pub use facts::{PathRun, path_runs, sender_facts};
@@ -177,6 +178,7 @@ fn across(runs: &[PathRun], (client, server): (Snapshot, Option<Snapshot>)) -> D
     const SRC: &str = "test";
 
     let alone = || runs.iter().filter(|run| run.phase != PhaseKind::Both);
+    let same_host = is_same_host(&client, server.as_ref());
     let host = |mut snapshot: Snapshot, name: &str, sends: PathDirection| {
         snapshot.host = name.to_owned();
         snapshot.counters.clear();
@@ -187,11 +189,9 @@ fn across(runs: &[PathRun], (client, server): (Snapshot, Option<Snapshot>)) -> D
             } else {
                 "receiver"
             };
-            let facts = run
-                .facts
-                .clone()
-                .into_iter()
-                .chain([("end".to_owned(), part.into())]);
+            let mut facts = run.facts.clone();
+            insert(&mut facts, "end", Some(part));
+            insert(&mut facts, "same_host", same_host);
             runs::add(&mut snapshot, SRC, facts);
         }
 

@@ -184,6 +184,12 @@ fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
 }
 
 pub(super) fn path_08(host: &Host<'_>) -> Ruling {
+    let mut runs = host.runs().peekable();
+    if runs.peek().is_some() {
+        let is_path = runs.any(|run| !run.is("same_host"));
+        require(is_path, "both ends run on this host")?;
+    }
+
     let of = |reverse: bool| {
         let run = host.runs().filter(|run| !run.is("same_host")).find(|run| {
             run.flag("reverse").is_ok_and(|flag| flag == reverse) && run.goodput_bps().is_ok()
