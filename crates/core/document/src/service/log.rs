@@ -274,16 +274,37 @@ fn line_of(event: &ServerEvent) -> Line {
 
     match event {
         E::Listening { address } => {
-            let sentence = format!("listening on {address}");
+            listening("listening", format!("listening on {address}"), *address)
+        }
+        E::Iperf2 { address } => {
+            let sentence = format!("iperf 2: listening on {address} (TCP and UDP)");
+            listening("iperf2", sentence, *address)
+        }
+        E::Stamp { address } => {
+            let sentence = format!("STAMP: session reflector at {address} (UDP)");
+            listening("stamp", sentence, *address)
+        }
+        E::HostKey { text } => {
+            let sentence = format!("native tests: host key {text}");
             line(
                 Level::Info,
-                "listening",
+                "host_key",
                 sentence,
-                json!({ "address": address.to_string() }),
+                json!({ "host_key": text }),
             )
+        }
+        E::Browsers { url, may_test } => {
+            let sentence = if *may_test {
+                format!("browsers: {url}")
+            } else {
+                format!("operator's page: {url}status")
+            };
+            let members = json!({ "url": url, "may_test": may_test });
+            line(Level::Info, "browsers", sentence, members)
         }
         E::TestStarted(facts) => started(facts),
         E::TestEnded(record) => ended(record),
+        E::ResultStored { peer, label, path } => result_stored(*peer, label.as_deref(), path),
         E::Refused { peer, reason } => {
             let sentence = format!("{} refused: {reason}", endpoint(*peer));
             let members = json!({ "peer": peer.to_string(), "reason": reason });
@@ -307,63 +328,34 @@ fn line_of(event: &ServerEvent) -> Line {
             let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Info, "handshake_failed", sentence, members)
         }
-        E::HostKey { text } => line(
-            Level::Info,
-            "host_key",
-            format!("native tests: host key {text}"),
-            json!({ "host_key": text }),
-        ),
-        E::ResultStored { peer, label, path } => {
-            let labelled = label.as_ref().map(|label| format!(" ({label})"));
-            let sentence = format!(
-                "result of {}{}: {path}",
-                endpoint(*peer),
-                labelled.unwrap_or_default()
-            );
-            let members = json!({ "peer": peer.to_string(), "label": label, "path": path });
-            line(Level::Info, "result", sentence, members)
+        E::Reloaded => {
+            let sentence = "address lists, limits and tokens read again".to_owned();
+            line(Level::Info, "reloaded", sentence, json!({}))
         }
-        E::Browsers { url, may_test } => line(
-            Level::Info,
-            "browsers",
-            if *may_test {
-                format!("browsers: {url}")
-            } else {
-                format!("operator's page: {url}status")
-            },
-            json!({ "url": url, "may_test": may_test }),
-        ),
-        E::Iperf2 { address } => line(
-            Level::Info,
-            "iperf2",
-            format!("iperf 2: listening on {address} (TCP and UDP)"),
-            json!({ "address": address.to_string() }),
-        ),
-        E::Stamp { address } => line(
-            Level::Info,
-            "stamp",
-            format!("STAMP: session reflector at {address} (UDP)"),
-            json!({ "address": address.to_string() }),
-        ),
-        E::Reloaded => line(
-            Level::Info,
-            "reloaded",
-            "address lists, limits and tokens read again".to_owned(),
-            json!({}),
-        ),
         E::Stopping { signal_text } => {
             let sentence = format!("stopping: {signal_text}");
-            line(
-                Level::Info,
-                "stopping",
-                sentence,
-                json!({ "signal": signal_text }),
-            )
+            let members = json!({ "signal": signal_text });
+            line(Level::Info, "stopping", sentence, members)
         }
         E::Progress(_) | E::PageResult(_) => {
             line(Level::Debug, "progress", String::new(), json!({}))
         }
     }
+}
+
+fn listening(event: &'static str, sentence: String, address: SocketAddr) -> Line {
+    let members = json!({ "address": address.to_string() });
+    line(Level::Info, event, sentence, members)
+}
+
+fn result_stored(peer: SocketAddr, label: Option<&str>, path: &str) -> Line {
+    let client = endpoint(peer);
+    let sentence = match label {
+        Some(label) => format!("result of {client} ({label}): {path}"),
+        None => format!("result of {client}: {path}"),
+    };
+    let members = json!({ "peer": peer.to_string(), "label": label, "path": path });
+    line(Level::Info, "result", sentence, members)
 }
 
 fn started(facts: &TestFacts) -> Line {
