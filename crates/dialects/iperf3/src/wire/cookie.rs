@@ -35,6 +35,12 @@ impl Cookie {
         Self(text)
     }
 
+    /// True for 36 visible characters, as all releases send. Other programs begin with something
+    /// else: iperf 2 with numbers, browsers with a request.
+    pub fn is_text(&self) -> bool {
+        self.0.iter().all(u8::is_ascii_graphic)
+    }
+
     /// The bytes that open a connection.
     pub fn wire(&self) -> [u8; COOKIE_WIRE_LEN] {
         let mut wire = [0; COOKIE_WIRE_LEN];

@@ -17,7 +17,7 @@ use crate::wire::dialogue::{
     Dialogue, DialogueAction, DialoguePhase, TIMED_OUT, interrupted, terminated_by_peer,
 };
 use crate::wire::error_code::{ErrorCode, errno_text};
-use crate::wire::framing::{FrameReader, MAX_PARAMS_BYTES, max_results_bytes_server};
+use crate::wire::framing::{FrameError, FrameReader, MAX_PARAMS_BYTES, max_results_bytes_server};
 use crate::wire::params::Params;
 use crate::wire::results::Results;
 use crate::wire::state::State;
@@ -212,7 +212,7 @@ impl Server {
                 Phase::Parameters(reader) => match reader.read(&mut input) {
                     Ok(None) => {}
                     Ok(Some(text)) => self.handle_params(now, &text),
-                    Err(refused) => self.fail(ErrorCode::RecvParams, 0, Some(&refused.to_string())),
+                    Err(refused) => self.refuse_params(&refused),
                 },
                 Phase::Exchanging(reader, _) => match reader.read(&mut input) {
                     Ok(None) => {}
@@ -351,6 +351,15 @@ impl Server {
     /// The next thing to do.
     pub fn poll_action(&mut self) -> Option<ServerAction> {
         self.dialogue.next_action()
+    }
+
+    fn refuse_params(&mut self, refused: &FrameError) {
+        let cause = if self.setup.cookie.is_text() {
+            refused.to_string()
+        } else {
+            "the client is not iperf3: it sent no cookie".to_owned()
+        };
+        self.fail(ErrorCode::RecvParams, 0, Some(&cause));
     }
 
     fn handle_params(&mut self, now: Instant, text: &[u8]) {

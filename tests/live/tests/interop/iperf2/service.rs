@@ -59,6 +59,19 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
 }
 
 #[test]
+fn a_client_of_iperf_2_at_the_port_of_iperf3_is_named() {
+    let service = Service::start(&[]);
+    Iperf2::Original.client(service.port, "-n 1M").finish();
+
+    let events = service.wait_for_events("handshake_failed", 1, TIMEOUT);
+    let message = events[0]["message"].as_str().expect("a text");
+    assert!(
+        message.ends_with("the client is not iperf3: it sent no cookie"),
+        "{message}"
+    );
+}
+
+#[test]
 fn one_port_serves_both_dialects_by_their_first_bytes() {
     let port = free_port();
     let process = linerate(&format!(
