@@ -3,10 +3,10 @@
 # Target of the static programs; one of glibc is static with LINK_FLAGS="-C target-feature=+crt-static".
 DIST_TARGET ?= x86_64-unknown-linux-musl
 DIST_MACHINE := $(firstword $(subst -, ,$(DIST_TARGET)))
-# Name of the folder, of the emulator, and of the target of zig.
-MACHINE_aarch64 := arm64 aarch64 aarch64-linux-musl
-MACHINE_armv7 := armv7 arm arm-linux-musleabihf
-MACHINE_riscv64gc := riscv64 riscv64 riscv64-linux-musl
+# Name of the folder and of the emulator.
+MACHINE_aarch64 := arm64 aarch64
+MACHINE_armv7 := armv7 arm
+MACHINE_riscv64gc := riscv64 riscv64
 MACHINE := $(MACHINE_$(DIST_MACHINE))
 # Routers and single-board computers: the drop-in program alone, and a smaller one.
 SMALL := $(filter armv7 riscv64gc,$(DIST_MACHINE))
@@ -17,33 +17,31 @@ QEMU = qemu-$(word 2,$(MACHINE))-static
 CROSS_TOOLS = $(QEMU)=qemu-user-static
 .PHONY: dist dist-deps libs header
 
-# Programs of another machine: zig, which has a compiler and the headers of musl, compiles their C parts; the linker of
-# the toolchain links them; an emulator starts them.
+# An emulator starts the programs of another machine. Those of arm64 are linked by the linker of the toolchain; zig, which
+# has a compiler and the headers of musl, compiles their C parts.
 CROSS := $(if $(MACHINE),$(filter-out $(DIST_MACHINE:riscv64gc=riscv64) $(DIST_MACHINE:armv7=armv7l),$(shell uname -m)))
+ZIG_PATH = $(TOOLS)/ziglang/zig
 ifeq ($(CROSS),)
 comma := ,
 LINKER_OPTION := -C link-arg=-Wl$(comma)
 else
 LINKER_OPTION := -C link-arg=
 RUN := $(QEMU)
+ifeq ($(SMALL),)
 export CC_$(subst -,_,$(DIST_TARGET)) := $(CURDIR)/packaging/zig-cc
 export AR_$(subst -,_,$(DIST_TARGET)) := $(CURDIR)/packaging/zig-ar
-export ZIG := $(TOOLS)/ziglang/zig
-export ZIG_TARGET := $(word 3,$(MACHINE))
+export ZIG := $(ZIG_PATH)
+endif
 endif
 
 # Packed relocations save a quarter of a megabyte. The C library of older toolchains cannot read them: the program then
 # does not start, and LINK_FLAGS= builds without them.
 LINK_FLAGS ?= $(LINKER_OPTION)-zpack-relative-relocs
 
-# The Rust target for riscv64 is dynamic by default.
-ifeq ($(DIST_MACHINE),riscv64gc)
-LINK_FLAGS += -C target-feature=+crt-static
-endif
-
 # Outlining of repeated instructions, and folding of identical functions where the toolchain has lld: 5 % of the size.
-SIZE_FLAGS := -C llvm-args=-enable-machine-outliner -C llvm-args=-machine-outliner-reruns=2
+OUTLINER := -C llvm-args=-enable-machine-outliner -C llvm-args=-machine-outliner-reruns=2
 LLD := $(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/gcc-ld))
+SIZE_FLAGS := $(OUTLINER)
 ifneq ($(CROSS),)
 SIZE_FLAGS += -C linker=rust-lld $(LINKER_OPTION)--icf=all
 else ifneq ($(LLD),)
@@ -55,14 +53,26 @@ endif
 # has the same bytes wherever it is built.
 REGISTRY := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
-DIST_RUSTFLAGS = $(LINK_FLAGS) $(SIZE_FLAGS) $(LINKER_OPTION)--script=packaging/static.ld \
-	--remap-path-prefix=$(REGISTRY)=/registry
+REMAPPED = --remap-path-prefix=$(REGISTRY)=/registry
+DIST_RUSTFLAGS = $(LINK_FLAGS) $(SIZE_FLAGS) $(LINKER_OPTION)--script=packaging/static.ld $(REMAPPED)
+BUILD := $(CARGO) build
+
+# Not every release of the toolchain has a standard library for small machines: it is built here, for size, which stable
+# cargo does with RUSTC_BOOTSTRAP alone. zig links it with its musl. Thumb instructions take 2.6 MB, those of ARM 3.4 MB;
+# with the outliner, a program in them does not start.
+ifneq ($(SMALL),)
+BUILD := RUSTC_BOOTSTRAP=1 CARGO_ZIGBUILD_ZIG_PATH=$(ZIG_PATH) $(TOOLS)/wheel/bin/cargo-zigbuild zigbuild \
+	-Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size
+SMALL_FLAGS_armv7 := -C target-feature=+thumb-mode
+SMALL_FLAGS_riscv64gc := -C target-feature=+crt-static $(OUTLINER)
+DIST_RUSTFLAGS = -C link-self-contained=no $(SMALL_FLAGS_$(DIST_MACHINE)) $(REMAPPED)
+endif
 VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 
 # Name, features, and the size in bytes that it may have.
 define static_program
-	LINERATE_VERSION="$(VERSION)$(COMMIT:%= (%))" $(CARGO) build --release --locked --target $(DIST_TARGET) \
+	LINERATE_VERSION="$(VERSION)$(COMMIT:%= (%))" $(BUILD) --release --locked --target $(DIST_TARGET) \
 		-p linerate-cli $(2) --config "target.$(DIST_TARGET).rustflags='$(DIST_RUSTFLAGS)'"
 	mkdir -p $(dir $(DIST)/$(1))
 	cp $(TARGET_DIR)/$(DIST_TARGET)/release/linerate $(DIST)/$(1)
@@ -100,9 +110,8 @@ header: ## write the header of liblinerate.so by cbindgen
 
 dist-deps: ## install the programs that dist needs
 	@.ci/tools $(if $(CROSS),$(CROSS_TOOLS),$(DIST_TOOLS))
-	@$(if $(CROSS),.ci/zig $(TOOLS))
-	rustup target add $(DIST_TARGET)
-
+	@$(if $(SMALL),.ci/wheel-tools $(TOOLS),$(if $(CROSS),.ci/zig $(TOOLS)))
+	$(if $(SMALL),rustup component add rust-src,rustup target add $(DIST_TARGET))
 
 ARCHES ?= amd64 arm64
 TARGET_amd64 := x86_64-unknown-linux-musl
