@@ -130,9 +130,10 @@ DEBS := $(ARCHES:%=deb-%)
 TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
 WHEELS := $(ARCHES:%=wheel-%)
-.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) $(WHEELS) deb tarball libs-tarball image rpm sbom wheel artefacts release \
-	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-wheel-arm64 test-cargo-install test-action test-recipes \
-	test-arm64
+MUSL_WHEELS := $(ARCHES:%=wheel-musl-%)
+.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) $(WHEELS) $(MUSL_WHEELS) deb tarball libs-tarball image rpm sbom wheel artefacts release \
+	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-wheel-arm64 test-wheel-musl \
+	test-cargo-install test-action test-recipes test-arm64
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
 $(TREES): tree-%:
@@ -197,35 +198,50 @@ libs-tarball: libs ## archive of the libraries for programs in C, and their head
 test-libs-tarball: libs-tarball ## unpack the archive of the libraries and load them from C and Python
 	packaging/test-libs-tarball dist/$(LIBS_ARCHIVE).tar.gz $(VERSION)
 
-# The program of a wheel is that of `dist`. The library is for the C library of manylinux_2_17, so zig links it.
+# The program of a wheel is that of `dist`. Its library is linked by zig, for the C library that the tag of the wheel names.
 MACHINE_amd64 := x86_64
 MACHINE_arm64 := aarch64
-GLIBC = $(MACHINE_$*)-unknown-linux-gnu
-wheel: $(WHEELS) ## Python wheels for ARCHES: the program, the module and the library that it loads
-$(WHEELS): wheel-%:
+$(WHEELS): LIBRARY_TARGET = $(MACHINE_$*)-unknown-linux-gnu
+$(WHEELS): LIBC_VERSION := .2.17
+$(WHEELS): WHEEL_TAG := manylinux_2_17
+$(MUSL_WHEELS): LIBRARY_TARGET = $(MACHINE_$*)-unknown-linux-musl
+# Programs for musl are static by default, and a library cannot be.
+$(MUSL_WHEELS): LIBRARY_FLAGS := -C target-feature=-crt-static
+$(MUSL_WHEELS): WHEEL_TAG := musllinux_1_2
+
+define build_wheel
 	$(MAKE) dist DIST_TARGET=$(TARGET_$*)
 	@.ci/wheel-tools $(TOOLS)
-	rustup target add $(GLIBC)
-	CARGO_ZIGBUILD_ZIG_PATH=$(TOOLS)/ziglang/zig $(TOOLS)/wheel/bin/cargo-zigbuild zigbuild --profile libs --locked \
-		-p linerate-capi --target $(GLIBC).2.17 --config "target.$(GLIBC).rustflags='--remap-path-prefix=$(REGISTRY)=/registry'"
-	$(MAKE) pack-wheel-$*
-
-pack-wheel-%:
-	rm -rf dist/python-$*
-	cp -r packaging/python dist/python-$*
-	cp LICENSE LICENSE-* $(PROGRAMS_$*)/linerate dist/python-$*
-	packaging/licenses $(TARGET_$*) -p linerate-cli -p linerate-capi >dist/python-$*/THIRD-PARTY-LICENSES
-	install $(TARGET_DIR)/$(GLIBC)/libs/liblinerate_capi.so dist/python-$*/src/linerate/liblinerate.so.0
-	cd dist/python-$* && PYTHONPATH=$(TOOLS)/wheel VERSION=$(VERSION) WHEEL_TAG=py3-none-manylinux_2_17_$(MACHINE_$*) \
+	rustup target add $(LIBRARY_TARGET)
+	CARGO_ZIGBUILD_ZIG_PATH=$(ZIG_PATH) $(TOOLS)/wheel/bin/cargo-zigbuild zigbuild --profile libs --locked \
+		-p linerate-capi --target $(LIBRARY_TARGET)$(LIBC_VERSION) \
+		--config "target.$(LIBRARY_TARGET).rustflags='--remap-path-prefix=$(REGISTRY)=/registry $(LIBRARY_FLAGS)'"
+	rm -rf dist/$@
+	cp -r packaging/python dist/$@
+	cp LICENSE LICENSE-* $(PROGRAMS_$*)/linerate dist/$@
+	packaging/licenses $(TARGET_$*) -p linerate-cli -p linerate-capi >dist/$@/THIRD-PARTY-LICENSES
+	install $(TARGET_DIR)/$(LIBRARY_TARGET)/libs/liblinerate_capi.so dist/$@/src/linerate/liblinerate.so.0
+	cd dist/$@ && PYTHONPATH=$(TOOLS)/wheel VERSION=$(VERSION) WHEEL_TAG=py3-none-$(WHEEL_TAG)_$(MACHINE_$*) \
 		python3 -m hatchling build --target wheel --directory ..
+endef
+
+wheel: $(WHEELS) $(MUSL_WHEELS) ## Python wheels for ARCHES, glibc and musl: the program, the module and its library
+$(WHEELS): wheel-%:
+	$(build_wheel)
+$(MUSL_WHEELS): wheel-musl-%:
+	$(build_wheel)
 
 test-wheel: wheel-amd64 ## install the wheel for each Python from 3.9 on that is here, and use its program, module and fixture
 	@python3 -c 'import ensurepip' 2>/dev/null || .ci/tools ensurepip=python3-venv
-	packaging/test-wheel dist/linerate-$(VERSION)-*_x86_64.whl
+	packaging/test-wheel dist/linerate-$(VERSION)-*manylinux*_x86_64.whl
 
 test-wheel-arm64: wheel-arm64 ## install the wheel for arm64 in a Debian for arm64, emulated (root)
 	@.ci/tools mmdebstrap=mmdebstrap unshare=util-linux qemu-aarch64-static=qemu-user-static
-	packaging/test-wheel-arm64 dist/linerate-$(VERSION)-*_aarch64.whl
+	packaging/test-wheel-arm64 dist/linerate-$(VERSION)-*manylinux*_aarch64.whl
+
+test-wheel-musl: wheel-musl-amd64 ## build Python for musl from the sources of this Debian, and use the wheel with it
+	@.ci/tools musl-gcc=musl-tools make=make xz=xz-utils
+	packaging/test-wheel-musl dist/linerate-$(VERSION)-*musllinux*_x86_64.whl
 
 test-cargo-install: ## install by cargo in a fresh chroot with gcc and a toolchain (root)
 	@.ci/tools mmdebstrap=mmdebstrap unshare=util-linux
