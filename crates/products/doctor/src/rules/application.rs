@@ -276,7 +276,10 @@ const OVERFLOWS_MANY: u64 = 100;
 fn sys_05(host: &Host<'_>) -> Ruling {
     let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
-    require(count > 0.9 * max.value, format!("{count} of {max}"))?;
+    require(
+        count > 0.9 * max.value,
+        format!("{count} of at most {max} connections are tracked"),
+    )?;
 
     let tracked = |most: f64| assignment("net.netfilter.nf_conntrack_max", &format!("{most:.0}"));
     let mut found = matched().read(&count, format!("at most 0.9 of {max}"));

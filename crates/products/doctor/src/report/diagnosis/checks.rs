@@ -3,6 +3,7 @@
 use linerate_document::blocks::Block;
 use linerate_model::finding::{Diagnosis, NotEvaluated};
 
+use super::areas::reason_words;
 use super::{verbatim, wrapped};
 
 /// Rules that found nothing or lacked facts, a line for those with one subject and one reason; lines
@@ -41,7 +42,14 @@ fn missing(rule: &NotEvaluated) -> String {
     let missing = rule.missing.join(", ");
     match &rule.suspicion {
         Some(suspicion) => format!("{suspicion} (needs {missing})"),
-        None => format!("needs {missing} ({})", rule.reasons.join(", ")),
+        None => {
+            let reasons: Vec<_> = rule
+                .reasons
+                .iter()
+                .map(|reason| reason_words(reason))
+                .collect();
+            format!("{missing}: {}", reasons.join(", "))
+        }
     }
 }
 

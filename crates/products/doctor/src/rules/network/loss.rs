@@ -243,7 +243,7 @@ pub(super) fn path_06(run: &Run<'_>) -> Ruling {
         require(
             !run.has_growing_queue(),
             format!(
-                "the round trip grows {:.1} times: a queue overflows",
+                "RTT under load {:.1} times that without: a queue overflows",
                 grown.times
             ),
         )?;

@@ -65,7 +65,7 @@ pub(super) fn path_02(run: &Run<'_>) -> Ruling {
     let grown = run.inflation()?;
     require(
         grown.times >= QUEUE_INFLATION_MIN,
-        format!("the round trip grows {:.1} times", grown.times),
+        format!("RTT under load {:.1} times that without", grown.times),
     )?;
     let rtt = grown.loaded?;
 
