@@ -83,10 +83,10 @@ pub struct IdentityOptions {
 pub fn host_and_port(text: &str, default_port: u16) -> Result<(String, u16), String> {
     let with_port = |host: &str, port: &str| match port.parse() {
         Ok(port) if port > 0 => Ok((host.to_owned(), port)),
-        _ => Err(format!("{text}: {port} is no port")),
+        _ => Err(format!("{text}: {port} is not a port, 1 to 65535")),
     };
     if text.is_empty() || text.contains('/') {
-        return Err(format!("{text}: expected HOST or HOST:PORT"));
+        return Err(format!("'{text}' is not a server: expected HOST or HOST:PORT"));
     }
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
         return match rest.strip_prefix(':') {
