@@ -40,7 +40,8 @@ LINK_FLAGS ?= $(LINKER_OPTION)-zpack-relative-relocs
 
 # Outlining of repeated instructions, and folding of identical functions where the toolchain has lld: 5 % of the size.
 OUTLINER := -C llvm-args=-enable-machine-outliner -C llvm-args=-machine-outliner-reruns=2
-LLD := $(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/gcc-ld))
+SYSROOT := $(shell rustc --print sysroot)
+LLD := $(firstword $(wildcard $(SYSROOT)/lib/rustlib/*/bin/gcc-ld))
 SIZE_FLAGS := $(OUTLINER)
 ifneq ($(CROSS),)
 SIZE_FLAGS += -C linker=rust-lld $(LINKER_OPTION)--icf=all
@@ -53,19 +54,20 @@ endif
 # has the same bytes wherever it is built.
 REGISTRY := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
-REMAPPED = --remap-path-prefix=$(REGISTRY)=/registry
+REMAPPED := --remap-path-prefix=$(REGISTRY)=/registry
 DIST_RUSTFLAGS = $(LINK_FLAGS) $(SIZE_FLAGS) $(LINKER_OPTION)--script=packaging/static.ld $(REMAPPED)
 BUILD := $(CARGO) build
 
-# Not every release of the toolchain has a standard library for small machines: it is built here, for size, which stable
-# cargo does with RUSTC_BOOTSTRAP alone. zig links it with its musl. Thumb instructions take 2.6 MB, those of ARM 3.4 MB;
-# with the outliner, a program in them does not start.
+# Not every release of the toolchain has a standard library for small machines. It is built here, for size, which stable
+# cargo does only with RUSTC_BOOTSTRAP, and linked by zig, which has musl. Thumb instructions take 2.6 MB, those of ARM
+# 3.4 MB; with the outliner, a program in them does not start.
 ifneq ($(SMALL),)
 BUILD := RUSTC_BOOTSTRAP=1 CARGO_ZIGBUILD_ZIG_PATH=$(ZIG_PATH) $(TOOLS)/wheel/bin/cargo-zigbuild zigbuild \
 	-Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size
 SMALL_FLAGS_armv7 := -C target-feature=+thumb-mode
 SMALL_FLAGS_riscv64gc := -C target-feature=+crt-static $(OUTLINER)
-DIST_RUSTFLAGS = -C link-self-contained=no $(SMALL_FLAGS_$(DIST_MACHINE)) $(REMAPPED)
+DIST_RUSTFLAGS = -C link-self-contained=no $(SMALL_FLAGS_$(DIST_MACHINE)) $(REMAPPED) \
+	--remap-path-prefix=$(SYSROOT)/lib/rustlib/src/rust=/rust
 endif
 VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
@@ -94,7 +96,7 @@ endef
 
 libs: ## dist/lib/liblinerate.so.0 and dist/lib/libiperf.so.0, and the header dist/include/linerate.h
 	$(CARGO) build --profile libs --locked -p linerate-capi -p linerate-libiperf \
-		--config "target.$(HOST).rustflags='--remap-path-prefix=$(REGISTRY)=/registry'"
+		--config "target.$(HOST).rustflags='$(REMAPPED)'"
 	mkdir -p dist/lib dist/include
 	$(call library,liblinerate_capi.so,liblinerate.so.0,1.0)
 	$(call library,libiperf.so,libiperf.so.0,0.0)
@@ -131,7 +133,8 @@ TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
 WHEELS := $(ARCHES:%=wheel-%)
 MUSL_WHEELS := $(ARCHES:%=wheel-musl-%)
-.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) $(WHEELS) $(MUSL_WHEELS) deb tarball libs-tarball image rpm sbom wheel artefacts release \
+.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) $(WHEELS) $(MUSL_WHEELS) \
+	deb tarball libs-tarball image rpm sbom wheel artefacts release \
 	test-deb test-image test-rpm test-tarball test-libs-tarball test-wheel test-wheel-arm64 test-wheel-musl \
 	test-cargo-install test-action test-recipes test-arm64
 
@@ -215,7 +218,7 @@ define build_wheel
 	rustup target add $(LIBRARY_TARGET)
 	CARGO_ZIGBUILD_ZIG_PATH=$(ZIG_PATH) $(TOOLS)/wheel/bin/cargo-zigbuild zigbuild --profile libs --locked \
 		-p linerate-capi --target $(LIBRARY_TARGET)$(LIBC_VERSION) \
-		--config "target.$(LIBRARY_TARGET).rustflags='--remap-path-prefix=$(REGISTRY)=/registry $(LIBRARY_FLAGS)'"
+		--config "target.$(LIBRARY_TARGET).rustflags='$(REMAPPED) $(LIBRARY_FLAGS)'"
 	rm -rf dist/$@
 	cp -r packaging/python dist/$@
 	cp LICENSE LICENSE-* $(PROGRAMS_$*)/linerate dist/$@
