@@ -86,7 +86,9 @@ pub fn host_and_port(text: &str, default_port: u16) -> Result<(String, u16), Str
         _ => Err(format!("{text}: {port} is not a port, 1 to 65535")),
     };
     if text.is_empty() || text.contains('/') {
-        return Err(format!("'{text}' is not a server: expected HOST or HOST:PORT"));
+        return Err(format!(
+            "'{text}' is not a server: expected HOST or HOST:PORT"
+        ));
     }
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
         return match rest.strip_prefix(':') {
