@@ -169,7 +169,7 @@ fn daemon_sets_start_an_agent_in_the_network_of_nodes_and_of_pods() {
             .filter_map(Value::as_str)
             .collect();
         let (program, words) = words.split_first().expect("a program");
-        assert_eq!(*program, "/linerate");
+        assert_eq!(*program, "/usr/bin/linerate");
         expect_understood(words);
         hosts.extend(words.last().map(|host| (*host).to_owned()));
 
