@@ -7,9 +7,10 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use linerate_interop::iperf2::{Iperf2, run_iperf2_at};
 use linerate_interop::{
-    Keys, Process, Program, RawClient, Report, Server, Service, Signal, TIMEOUT, each_case,
-    established, frame, free_port, linerate, original, ours, state, wait_for, words,
+    Keys, NativeHost, Process, Program, RawClient, Report, Server, Service, Signal, TIMEOUT,
+    each_case, established, frame, free_port, linerate, original, ours, state, wait_for, words,
 };
 use serde_json::Value;
 
@@ -582,6 +583,31 @@ fn a_service_sends_its_report_to_a_client_that_wants_it() {
             report
                 .text("/server_output_text")
                 .contains("Accepted connection from")
+        );
+    }
+}
+
+/// The client of a connected socket never sees an answer from another address. Servers of iperf3
+/// and iperf 2 let the route choose it.
+#[test]
+fn datagrams_come_from_the_address_that_the_client_named() {
+    let address = "127.0.0.2";
+    let server = Server::start(ours(), &[]);
+    let stock = server.client(original(), address, &words("-u -t 1 -b 1M"));
+    stock.finish().expect_clean();
+
+    let pairing = (Iperf2::Original, Iperf2::Ours);
+    let (stock, _) = run_iperf2_at(address, pairing, "-u -n 14700", "-u");
+    stock.expect_stdout("Server Report");
+
+    let host = NativeHost::here();
+    let service = host.serve(&[]);
+    let target = format!("{address}:{}", service.port);
+    let record = host.report(&target, &words("--only datagrams --rate 1M --time 1"));
+    for datagrams in record["datagrams"].as_array().expect("both directions") {
+        assert!(
+            datagrams["loss"]["received"].as_u64() > Some(0),
+            "{record:#}"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Datagrams that are read before their flow has a worker.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use linerate_sys::OsError;
@@ -11,6 +11,8 @@ use linerate_sys::udp::RecvBatch;
 pub(super) struct ReceivedDatagram {
     pub datagram: Vec<u8>,
     pub from: SocketAddr,
+    /// Local address that it was sent to, where the socket receives that.
+    pub to: Option<IpAddr>,
     /// Monotonic.
     pub at_ns: u64,
 }
@@ -50,6 +52,7 @@ impl DatagramReader {
                 Some(ReceivedDatagram {
                     datagram: message.data.to_vec(),
                     from: message.from?,
+                    to: message.to,
                     at_ns: message.arrival_ns(offset, read_ns),
                 })
             }));

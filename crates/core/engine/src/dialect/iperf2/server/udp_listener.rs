@@ -6,7 +6,7 @@
 //! belong, in the order of their arrival.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
@@ -22,6 +22,7 @@ use super::pending::AcceptedConnection;
 use crate::dialect::iperf2::datagram_reader::{DatagramReader, ReceivedDatagram};
 use crate::dialect::iperf2::machine::{Machine, wall};
 use crate::dialect::iperf2::sockets;
+use crate::server::listeners::udp::flow_address;
 use crate::server::{ServerContext, open_bound_with};
 
 /// The socket, and where it is bound.
@@ -42,6 +43,7 @@ impl UdpListener {
         test: &TestSpec,
     ) -> Result<Self, OsError> {
         let fd = bound(address, v6_only)?;
+        sockopt::set_receive_destination(&fd, true)?;
         sockets::prepare(&fd, test, false, true);
         Ok(Self {
             fd,
@@ -72,6 +74,7 @@ impl UdpListener {
         while let Some(ReceivedDatagram {
             datagram,
             from,
+            to,
             at_ns,
         }) = arrived.pop_front()
         {
@@ -104,7 +107,7 @@ impl UdpListener {
                 continue;
             };
 
-            let fd = match self.connect(from, test) {
+            let fd = match self.connect(from, to, test) {
                 Ok(fd) => fd,
                 Err(error) => {
                     server.log_failed_handshake(peer, HandshakeCause::Streams, error.text());
@@ -127,8 +130,14 @@ impl UdpListener {
         found.into_values().collect()
     }
 
-    fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {
-        let fd = bound(self.address, self.v6_only)?;
+    fn connect(
+        &self,
+        remote: SocketAddr,
+        to: Option<IpAddr>,
+        test: &TestSpec,
+    ) -> Result<OwnedFd, OsError> {
+        let own = flow_address(self.address, remote, to);
+        let fd = bound(own, self.v6_only)?;
         sockets::prepare(&fd, test, true, true);
 
         if self.address.ip().is_multicast() {
