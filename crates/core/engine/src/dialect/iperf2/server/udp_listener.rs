@@ -116,6 +116,9 @@ impl UdpListener {
             };
             self.reader.drain(&fd, &mut arrived);
             self.reader.drain(&self.fd, &mut arrived);
+            // A flow has datagrams in both: those before bind(2) in the listener, later ones in its
+            // own; others have theirs between bind(2) and connect(2) in the new one.
+            arrived.make_contiguous().sort_by_key(|one| one.at_ns);
 
             let accepted = AcceptedConnection {
                 fd,
