@@ -3,7 +3,9 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use linerate_interop::iperf2::{Iperf2, Iperf2Server, PAIRINGS, amounts, near, run_iperf2, totals};
+use linerate_interop::iperf2::{
+    Iperf2, Iperf2Server, PAIRINGS, amounts, near, run_iperf2, run_iperf2_at, totals,
+};
 use linerate_interop::namespaces::{DEVICE, Net, run};
 use linerate_interop::{Finished, Process, iperf2_modes, udp_socket};
 
@@ -62,6 +64,25 @@ iperf2_modes! {
         assert!(!c.stdout.contains("Server Report"), "{c:?}");
         assert_eq!(arrived(s), AMOUNT, "{s:?}");
     };
+}
+
+/// The listener of a client has its own address: one on all addresses at the server's port would
+/// take the server's datagrams on the same host. The server connects back from the address that the
+/// client named, which is the only one that our client accepts.
+#[test]
+fn both_ends_of_a_connection_back_keep_their_addresses() {
+    for client in [Iperf2::Original, Iperf2::Ours] {
+        for (words, server) in [
+            ("-u -n 29400 -r -B 127.0.0.5 -f B", "-u -f B"),
+            ("-n 30870 -r -L BACK -B 127.0.0.5 -f B", "-f B"),
+        ] {
+            let pairing = (client, Iperf2::Ours);
+            let (client, server) = run_iperf2_at("127.0.0.3", pairing, words, server);
+            both_directions(&client, &server);
+            let named = client.stdout.matches("connected with 127.0.0.3 port");
+            assert_eq!(named.count(), 2, "{client:?}");
+        }
+    }
 }
 
 /// The original's server takes such a client for something else.

@@ -186,7 +186,7 @@ impl Client<'_> {
         }
 
         let port = test.workload.back_port.unwrap_or(end.port);
-        let address = socket::wildcard(socket::Family::of(&server), port);
+        let address = connect::local_address(self.spec, &server, port)?;
         let fail = |e: &linerate_sys::OsError| os("listener bind", e);
         let fd = socket::open(&address, sockets::protocol(test.transport)).map_err(|e| fail(&e))?;
         sockopt::SO_REUSEADDR.set(&fd, true).map_err(|e| fail(&e))?;

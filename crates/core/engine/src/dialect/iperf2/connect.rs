@@ -84,20 +84,14 @@ pub(super) fn open(
 
 fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Result<(), Failure> {
     let wanted = &spec.local.bind;
-    let fan_out = spec.test.workload.fan_out;
     let port = match wanted.client_port {
         Some(port) => raised_port(port, index)?,
-        None => 0,
-    };
-    let address = match &wanted.host {
-        Some(host) => first_address(host, port, Some(Family::of(remote)))
-            .ok_or_else(|| failure(format!("{host}: Host name lookup failure")))?,
-        None if port > 0 => socket::wildcard(Family::of(remote), port),
+        None if wanted.host.is_some() => 0,
         None => return Ok(()),
     };
-    let mut address = address;
+    let mut address = local_address(spec, remote, port)?;
 
-    if fan_out.source_address {
+    if spec.test.workload.fan_out.source_address {
         address.set_ip(raised(address.ip(), index));
     }
 
@@ -105,6 +99,20 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
         .set(fd, true)
         .map_err(|e| os("bind", &e))?;
     socket::bind(fd, &address).map_err(|e| os("bind", &e))
+}
+
+/// The address of `-B`, or all addresses, with this port.
+pub(super) fn local_address(
+    spec: &ClientSpec,
+    remote: &SocketAddr,
+    port: u16,
+) -> Result<SocketAddr, Failure> {
+    let family = Family::of(remote);
+    match &spec.local.bind.host {
+        Some(host) => first_address(host, port, Some(family))
+            .ok_or_else(|| failure(format!("{host}: Host name lookup failure"))),
+        None => Ok(socket::wildcard(family, port)),
+    }
 }
 
 fn is_scoped(address: &SocketAddr) -> bool {

@@ -170,8 +170,14 @@ impl ClientSession {
         for request in requests {
             let Request::ConnectBack { port, spec } = request;
             let spec = spec.map_or_else(|| self.back_spec(), |spec| *spec);
-            let remote = SocketAddr::new(self.peer.ip(), port);
-            self.dials.push(Dial::new(*next_number, remote, spec));
+            let Some(first) = self.main.connections.first() else {
+                continue;
+            };
+            let (mut local, mut remote) = (first.local, self.peer);
+            local.set_port(0);
+            remote.set_port(port);
+            self.dials
+                .push(Dial::new(*next_number, local, remote, spec));
             *next_number = next_number.saturating_add(1);
         }
 

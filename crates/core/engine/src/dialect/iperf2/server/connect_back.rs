@@ -14,6 +14,8 @@ use crate::dialect::iperf2::sockets;
 /// A connection on its way back.
 pub(super) struct Dial {
     pub number: u32,
+    /// The address of this host that the client named, with port 0.
+    local: SocketAddr,
     pub remote: SocketAddr,
     pub spec: TestSpec,
     fd: Option<OwnedFd>,
@@ -37,10 +39,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_millis(5);
 
 impl Dial {
-    pub(super) fn new(number: u32, remote: SocketAddr, spec: TestSpec) -> Self {
+    pub(super) fn new(number: u32, local: SocketAddr, remote: SocketAddr, spec: TestSpec) -> Self {
         let now = Instant::now();
         Self {
             number,
+            local,
             remote,
             spec,
             fd: None,
@@ -92,6 +95,8 @@ impl Dial {
     fn begin(&self) -> Result<(OwnedFd, Connect), OsError> {
         let fd = socket::open(&self.remote, sockets::protocol(self.spec.transport))?;
         sockets::prepare(&fd, &self.spec, true, false);
+        // The client accepts connections from the address that it named, not from that of a route.
+        socket::bind(&fd, &self.local)?;
         let outcome = socket::connect(&fd, &self.remote)?;
         Ok((fd, outcome))
     }
