@@ -219,15 +219,6 @@ fn has_hops(kind: PhaseKind) -> bool {
     matches!(kind, PhaseKind::Size | PhaseKind::Hops) || kind.has_probes()
 }
 
-/// Its load is datagrams.
-fn uses_udp(kind: PhaseKind) -> bool {
-    use PhaseKind as K;
-    matches!(
-        kind,
-        K::Size | K::Datagrams | K::Pps | K::Pace | K::Capacity
-    )
-}
-
 /// Phases of one kind: one for each direction where the kind does not name it.
 fn phases_of(kind: PhaseKind, spec: &PathSpec) -> Vec<PlannedPhase> {
     use PhaseKind as K;
@@ -263,7 +254,7 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> 
     let spec = PhaseSpec {
         kind,
         direction,
-        transport: if uses_udp(kind) {
+        transport: if kind.is_udp() {
             PhaseTransport::Udp
         } else {
             spec.transport

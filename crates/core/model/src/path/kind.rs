@@ -60,6 +60,14 @@ impl PhaseKind {
         matches!(self, Self::Rr | Self::Crr | Self::Cps)
     }
 
+    /// It sends datagrams and nothing else.
+    pub fn is_udp(self) -> bool {
+        matches!(
+            self,
+            Self::Size | Self::Datagrams | Self::Pps | Self::Pace | Self::Capacity
+        )
+    }
+
     /// Probes run while it lasts.
     pub fn has_probes(self) -> bool {
         self == Self::Idle || !self.load_directions().is_empty()

@@ -9,7 +9,7 @@ use linerate_model::path::PhaseSpec;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{
     EndCondition, EndpointTotals, Failure, FailureKind, Flow, StreamId, StreamRole, StreamSummary,
-    Summary, TestSpec,
+    Summary, TestSpec, Transport,
 };
 use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::hex;
@@ -568,7 +568,13 @@ impl server::Session for Session {
 /// The test as statistics and quotas see it: both directions, for the longest time that the client
 /// announces.
 pub(super) fn announced(hello: &Hello) -> TestSpec {
+    let is_udp = hello.wants.iter().all(|kind| kind.is_udp());
     TestSpec {
+        transport: if is_udp {
+            Transport::Udp
+        } else {
+            Transport::Tcp
+        },
         direction: linerate_model::Direction::Bidirectional,
         streams: hello.streams_max,
         end: EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns)),
