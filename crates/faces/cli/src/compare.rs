@@ -42,8 +42,9 @@ pub(crate) struct CompareArgs {
     /// Limits that B must hold, for example rx>=900M,retr<10,p99<5ms,loss<=0.1%
     #[arg(long, value_name = "LIMITS")]
     expect: Option<Expectations>,
-    /// History to read [default: $LINERATE_STORE, or the user's]
-    #[arg(long, value_name = "PATH")]
+    /// History to read: a file or postgresql://... [default: $LINERATE_STORE, or history.db in the
+    /// state directory]
+    #[arg(long, value_name = "PLACE")]
     store: Option<String>,
     /// Write one JSON object instead of text
     #[arg(long)]

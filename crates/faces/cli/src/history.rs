@@ -40,8 +40,8 @@ pub(crate) struct HistoryArgs {
     command: Option<HistoryCommand>,
     #[command(flatten)]
     list: ListArgs,
-    /// Database of the runs: a file or postgresql://... [default: LINERATE_STORE, else history.db
-    /// in the state directory]
+    /// The history: a file or postgresql://... [default: $LINERATE_STORE, or history.db in the
+    /// state directory]
     #[arg(long, value_name = "PLACE", global = true)]
     store: Option<String>,
 }
@@ -212,7 +212,7 @@ enum BaselineCommand {
 /// Which runs are listed.
 #[derive(Debug, Default, PartialEq, Args)]
 struct ListArgs {
-    /// Runs of this kind: test, sweep, http-load, http-lab, doctor, session
+    /// Runs of this kind: test, sweep, http-load, http-lab, doctor, session, fleet
     #[arg(long, value_parser = by_name::<RunKind>)]
     kind: Option<RunKind>,
     /// Runs of this client host

@@ -53,8 +53,9 @@ pub(crate) struct ReportArgs {
     /// Rows of the grid are the values of this label
     #[arg(long, value_name = "KEY", requires = "grid")]
     by: Option<String>,
-    /// Database of the runs
-    #[arg(long, value_name = "PATH")]
+    /// History to read: a file or postgresql://... [default: $LINERATE_STORE, or history.db in the
+    /// state directory]
+    #[arg(long, value_name = "PLACE")]
     store: Option<String>,
 }
 

@@ -65,8 +65,9 @@ pub(crate) struct RepeatArgs {
     /// Send each run to a collector of OpenTelemetry, for example http://localhost:4318
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
-    /// History of the runs: a file, or off [default: that of the user or the service]
-    #[arg(long, value_name = "FILE|off")]
+    /// History to write to: a file, postgresql://..., or off [default: $LINERATE_STORE, or
+    /// history.db in the state directory]
+    #[arg(long, value_name = "PLACE")]
     store: Option<String>,
     /// A client: test ..., iperf3 -c ..., iperf2 -c ..., sweep ..., http load ... or fleet run ...
     #[arg(last = true, required = true, value_name = "COMMAND")]
