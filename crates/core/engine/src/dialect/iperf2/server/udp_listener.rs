@@ -31,6 +31,9 @@ pub(super) struct UdpListener {
     pub address: SocketAddr,
     v6_only: bool,
     reader: DatagramReader,
+    /// Sender of the last datagram that was refused: each of its datagrams is, and one line of the
+    /// log is enough.
+    refused: Option<SocketAddr>,
 }
 
 /// Flows that may begin in one turn.
@@ -50,6 +53,7 @@ impl UdpListener {
             address,
             v6_only,
             reader: DatagramReader::new()?,
+            refused: None,
         })
     }
 
@@ -96,7 +100,9 @@ impl UdpListener {
             let (first, first_ns) = match half_open.take(at_ns, peer, &datagram) {
                 Step::Follows(first, first_ns) => (first, first_ns),
                 Step::Held => {
-                    if let Err(refusal) = machine(&datagram) {
+                    if let Err(refusal) = machine(&datagram)
+                        && self.refused.replace(peer) != Some(peer)
+                    {
                         server.log_refusal(peer, reason(refusal));
                     }
                     continue;
