@@ -415,7 +415,12 @@ fn verdict_is_one_sentence_over_all_phases() {
         ),
         (
             "shaper of the client",
-            "down: the link is full; up: this host's own shaper sets the rate (QD-01 on client e)",
+            "down: the link is full; up: a shaper on an end host sets the rate (QD-01 on client e)",
+            Confidence::High,
+        ),
+        (
+            "shapers of both ends",
+            "a shaper on an end host sets the rate (QD-01 on server e)",
             Confidence::High,
         ),
     ] {
@@ -426,6 +431,24 @@ fn verdict_is_one_sentence_over_all_phases() {
             "{scenario}"
         );
     }
+}
+
+/// Acknowledgements pass the shaper of the receiving host, which is not the limit of that direction.
+#[test]
+fn goodput_of_a_shaper_is_that_of_the_direction_it_sends() {
+    let diagnosis = of_scenario("shapers of both ends");
+    let shapers = diagnosis.findings.iter().filter(|f| f.id == "QD-01");
+    let goodputs: Vec<(&str, &str)> = shapers
+        .map(|finding| {
+            let goodput = finding.evidence.iter().find(|e| e.fact == "goodput");
+            let goodput = goodput.unwrap_or_else(|| panic!("{finding:?}"));
+            (finding.subject.as_str(), goodput.value.as_str())
+        })
+        .collect();
+    assert_eq!(
+        goodputs,
+        [("server e", "47.5 Mbit/s"), ("client e", "9.5 Mbit/s")]
+    );
 }
 
 /// The diagnosis of a scenario without some of its words.

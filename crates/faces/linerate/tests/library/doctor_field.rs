@@ -70,7 +70,7 @@ const CASES: [Case; 18] = [
         "p07-sqm-htb",
         "QD-01",
         &[
-            "this host's own shaper sets the rate",
+            "a shaper on an end host sets the rate",
             "shaper rate 7.98 Mbit/s",
         ],
         &["UNREAD", "no limit found"],

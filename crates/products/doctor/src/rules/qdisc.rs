@@ -35,8 +35,11 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     ))?;
 
     // Where it held for most seconds, others may have been slower.
-    let is_shaped =
-        |run: &Run<'_>| run.limit() == Some(limit::CONFIGURED_RATE) && !run.reaches_its_target();
+    let is_shaped = |run: &Run<'_>| {
+        passes(nic, shaper, run)
+            && run.limit() == Some(limit::CONFIGURED_RATE)
+            && !run.reaches_its_target()
+    };
     let is_concluded = nic.host.runs().any(|run| is_shaped(&run));
     require(
         is_concluded || is_at(goodput, payload),
@@ -126,6 +129,11 @@ fn part_it_misses(shaper: &Qdisc<'_>) -> &'static str {
     }
 }
 
+/// The data of this run pass the shaper.
+fn passes(nic: &Nic<'_>, shaper: &Qdisc<'_>, run: &Run<'_>) -> bool {
+    run.part() != Some(part_it_misses(shaper)) && run.nic().is_none_or(|used| used.name == nic.name)
+}
+
 /// True if a shaper on this interface is the limit.
 pub(super) fn is_shaped(nic: &Nic<'_>) -> bool {
     qd_01(nic).is_ok()
@@ -167,14 +175,10 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, N
         "police" => ("stats64.rx_bytes", "stats64.rx_packets"),
         _ => ("stats64.tx_bytes", "stats64.tx_packets"),
     };
-    let passes = |run: &Run<'_>| {
-        run.part() != Some(part_it_misses(shaper))
-            && run.nic().is_none_or(|used| used.name == nic.name)
-    };
     let rates: Vec<_> = nic
         .host
         .runs()
-        .filter(passes)
+        .filter(|run| passes(nic, shaper, run))
         .map(|run| run.goodput_bps())
         .collect();
     let known = rates.iter().flatten().map(|rate| rate.value);

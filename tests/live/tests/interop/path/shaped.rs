@@ -133,7 +133,7 @@ fn shaper_of_a_tested_host_is_its_configured_rate() {
     let (report, text) = tested(&net, &["--only", "idle,down,up", "--time", "7"]);
     check_rates(&report);
     assert!(
-        text.contains("this host's own shaper sets the rate"),
+        text.contains("a shaper on an end host sets the rate"),
         "{text}"
     );
 }
