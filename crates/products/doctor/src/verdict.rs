@@ -283,7 +283,8 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
 }
 
 /// True if a finding explains this of two limits of one rule: a thread that reads too slowly, or
-/// interrupt work; loss between the hosts, or one whose place is not known.
+/// interrupt work; loss between the hosts, or one whose place is not known; drops of the receiver's
+/// kernel that no other rule counts, as that of a queueing discipline does.
 fn explains(limit: &Limit, finding: &Finding) -> bool {
     // CPU-02 matches for the thread or for interrupt work; its first fact shows which.
     let is_softirq = finding
@@ -295,7 +296,8 @@ fn explains(limit: &Limit, finding: &Finding) -> bool {
         .iter()
         .any(|seen| seen.fact.contains("lost_in_"));
     let is_of_other = (limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
-        || (limit.name == limit::PATH && finding.id == "PATH-11" && is_unplaced);
+        || (limit.name == limit::PATH && finding.id == "PATH-11" && is_unplaced)
+        || (finding.id == "DROP-01" && finding.severity < Severity::Medium);
 
     !is_of_other
 }
