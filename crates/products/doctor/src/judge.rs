@@ -219,7 +219,7 @@ const EXPLAINS: [(&str, &str); 16] = [
 const LOWERS_LINE_RATE: [&str; 1] = ["LNK-01"];
 
 /// Subjects begin with the host.
-fn host_of(finding: &Finding) -> &str {
+pub(crate) fn host_of(finding: &Finding) -> &str {
     finding.subject.split(' ').next().unwrap_or_default()
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Limit {
     pub is_certain: bool,
     /// It holds during slow start as well.
     pub holds_in_slow_start: bool,
+    /// Part of a host in the test, `sender` or `receiver`, whose findings explain it.
+    pub part: Option<&'static str>,
     /// The measurement that shows whether this is the limit.
     pub experiment: &'static str,
 }
@@ -68,6 +70,9 @@ impl Limit {
             rules: rules.split(' ').collect(),
             is_certain: flags.contains("certain"),
             holds_in_slow_start: flags.contains("starting"),
+            part: ["sender", "receiver"]
+                .into_iter()
+                .find(|part| flags.contains(part)),
             experiment: next().filter(|text| *text != "-").unwrap_or(LONGER),
         })
     }

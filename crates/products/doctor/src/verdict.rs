@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Finding, Severity, Verdict};
 
 use crate::elimination;
+use crate::judge::host_of;
 use crate::limit::{self, Limit, limit_sentence};
 use crate::rule::Layer;
 use crate::rules::{narrowest_hop, socket_took_the_loss};
@@ -225,7 +226,8 @@ fn candidates<'a>(
             let of_rule = here
                 .iter()
                 .copied()
-                .filter(|finding| finding.id == **id && explains(limit, finding));
+                .filter(|finding| finding.id == **id && explains(limit, finding))
+                .filter(|finding| !has_other_part(scope, limit, finding));
             of_rule
                 .filter_map(|finding| Some((rank(limit, finding, is_pasted)?, finding)))
                 .min_by_key(|(rank, _)| *rank)
@@ -280,6 +282,22 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
             run.nic()
                 .is_some_and(|used| used.name != nic.name && !members(used.name))
         })
+}
+
+/// True if the limit is about the sender and the host of the finding only receives, or the reverse:
+/// acknowledgements that it drops are not the data.
+fn has_other_part(scope: &Scope<'_>, limit: &Limit, finding: &Finding) -> bool {
+    let Some(part) = limit.part else {
+        return false;
+    };
+    let hosts = scope.hosts.iter();
+    let mut runs = hosts
+        .filter(|host| host.name() == host_of(finding))
+        .flat_map(Host::runs)
+        .peekable();
+
+    let receives = part == "receiver";
+    runs.peek().is_some() && runs.all(|run| run.receives() == Some(!receives))
 }
 
 /// True if a finding explains this of two limits of one rule: a thread that reads too slowly, or
