@@ -80,10 +80,7 @@ impl StampServer {
             .reflect(packet, arrival, clock::unix_ns().max(now_ns), error)
         {
             // An answer that the kernel refuses is lost, like one that the path drops.
-            let _ = match to {
-                Some(own) => udp::send_from(&self.fd, packet, own, &from),
-                None => udp::send_to(&self.fd, packet, &from),
-            };
+            let _ = udp::send_from(&self.fd, packet, to, &from);
         }
         Some(())
     }

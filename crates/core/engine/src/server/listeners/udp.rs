@@ -158,11 +158,7 @@ impl UdpListener {
     #[cfg(feature = "native")]
     pub(crate) fn answer(&self, first: &FirstDatagram, answer: &[u8]) -> std::io::Result<()> {
         let socket = self.socket.as_ref().ok_or(ErrorKind::NotConnected)?;
-        match first.to {
-            Some(own) => udp::send_from(&socket.fd, answer, own, &first.from),
-            None => udp::send_to(&socket.fd, answer, &first.from),
-        }
-        .map(drop)
+        udp::send_from(&socket.fd, answer, first.to, &first.from).map(drop)
     }
 }
 

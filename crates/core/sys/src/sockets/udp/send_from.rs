@@ -12,10 +12,20 @@ use crate::syscall::syscall_len;
 
 /// [`super::send_to`] from this local address, where the socket is bound to all of them
 /// (`IP_PKTINFO`, Linux 2.2, `IPV6_PKTINFO`, Linux 2.6.14, as control messages; ip(7), ipv6(7)).
+/// Without one the route chooses the address.
 ///
 /// # Errors
 /// As [`super::send`]; `EINVAL` for an address that is not local, or not of the family of `to`.
-pub fn send_from(fd: impl AsFd, data: &[u8], from: IpAddr, to: &SocketAddr) -> io::Result<usize> {
+pub fn send_from(
+    fd: impl AsFd,
+    data: &[u8],
+    from: Option<IpAddr>,
+    to: &SocketAddr,
+) -> io::Result<usize> {
+    let Some(from) = from else {
+        return super::send_to(fd, data, to);
+    };
+
     // `in_pktinfo`: interface, local address, destination. `in6_pktinfo`: address, interface. The
     // routing table chooses the interface.
     let mut info = [0; INFO_LEN];

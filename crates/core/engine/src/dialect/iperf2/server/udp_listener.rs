@@ -77,12 +77,11 @@ impl UdpListener {
         let mut found: BTreeMap<SocketAddr, AcceptedConnection> = BTreeMap::new();
         while let Some(ReceivedDatagram {
             datagram,
-            from,
+            from: peer,
             to,
             at_ns,
         }) = arrived.pop_front()
         {
-            let peer = socket::unmap(from);
             if let Some(flow) = found.get_mut(&peer) {
                 flow.early.push((datagram, at_ns));
                 continue;
@@ -113,18 +112,14 @@ impl UdpListener {
                 continue;
             };
 
-            let fd = match self.connect(from, to, test) {
+            let fd = match self.connect(peer, to, test) {
                 Ok(fd) => fd,
                 Err(error) => {
                     server.log_failed_handshake(peer, HandshakeCause::Streams, error.text());
                     continue;
                 }
             };
-            self.reader.drain(&fd, &mut arrived);
-            self.reader.drain(&self.fd, &mut arrived);
-            // A flow has datagrams in both: those before bind(2) in the listener, later ones in its
-            // own; others have theirs between bind(2) and connect(2) in the new one.
-            arrived.make_contiguous().sort_by_key(|one| one.at_ns);
+            self.drain_both(&fd, &mut arrived);
 
             let accepted = AcceptedConnection {
                 fd,
@@ -137,6 +132,15 @@ impl UdpListener {
         }
 
         found.into_values().collect()
+    }
+
+    /// Reads the listener and the socket of a new flow. A flow has datagrams in both: those before
+    /// bind(2) in the listener, later ones in its own; others have theirs between bind(2) and
+    /// connect(2) in the new one.
+    fn drain_both(&mut self, flow: &OwnedFd, arrived: &mut VecDeque<ReceivedDatagram>) {
+        self.reader.drain(flow, arrived);
+        self.reader.drain(&self.fd, arrived);
+        arrived.make_contiguous().sort_by_key(|one| one.at_ns);
     }
 
     fn connect(
